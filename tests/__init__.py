@@ -1,0 +1,1 @@
+"""The tests of intercom: unit, stateful, conformance, architecture, integration, and their support."""

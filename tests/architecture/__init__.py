@@ -1,0 +1,1 @@
+"""The walls of the house, each with a breach that shows the gate closing."""

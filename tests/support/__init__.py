@@ -1,0 +1,1 @@
+"""What tests share: fakes, waiting with a deadline, isolated daemons, the container lab."""
