@@ -1,0 +1,215 @@
+"""Broker -> client frames: one frozen type each, and the client's parser (wire.md section 4 and 9).
+
+Owns what a broker may say. Does not own which client may hear it (``intercomd.core``).
+"""
+
+from __future__ import annotations
+
+from libintercom.errors import InvalidFrame
+from libintercom.wire.messages import BrokerHello, Candidate, DeadLetter, Message, Receipt, Row, list_of, nested
+from libintercom.wire.record import Record, optional, parse_record, required
+from libintercom.wire.values import ANYTHING, BOOL, COUNT, NUMBER, STRING, is_hex64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The parser's word for a frame type it does not know; a strict native client would end the connection.
+UNKNOWN_TYPE = "unknown frame type"
+
+
+class Answer(Record):
+    """Base of every broker -> client frame; ``type`` is its name on the wire."""
+
+    type = ""
+
+
+class Registered(Answer):
+    """Always the first frame. ``ext`` echoes what was negotiated; ``broker`` and ``limits`` go with it."""
+
+    type = "registered"
+    session_id: str = required(STRING)
+    ext: int | None = optional(COUNT, default=None)
+    observer: int | None = optional(COUNT, default=None)
+    broker: BrokerHello | None = optional(nested(BrokerHello), default=None)
+    limits: Any = optional(ANYTHING, default=None)
+
+
+class Sessions(Answer):
+    """Rows, registration-independent order (wire.md 14.10). ``more`` on streamed answers, ``omitted`` when cut."""
+
+    type = "sessions"
+    request_id: str = required(STRING)
+    sessions: Any = required(ANYTHING)
+    more: bool | None = optional(BOOL, default=None)
+    omitted: int | None = optional(COUNT, default=None)
+
+
+class Incoming(Answer):
+    """A message for this session; ``from_`` is the broker's row of the sender."""
+
+    type = "message"
+    from_: Row = required(nested(Row), wire="from")
+    message: Message = required(nested(Message))
+
+
+class SessionLeft(Answer):
+    """A session that this one could see is gone."""
+
+    type = "session_left"
+    session_id: str = required(STRING)
+
+
+class Delivered(Answer):
+    """The kernel took the whole frame on the recipient's socket (wire.md 14.2)."""
+
+    type = "delivered"
+    message_id: str = required(STRING)
+    delivery: str | None = optional(STRING, default=None)
+    retryable: bool | None = optional(BOOL, default=None)
+    outcome_known: bool | None = optional(BOOL, default=None)
+
+
+class DeliveryQueued(Answer):
+    """Accepted and still held by the broker; ``reason`` says why."""
+
+    type = "delivery_queued"
+    message_id: str = required(STRING)
+    reason: str = required(STRING)
+
+
+class DeliveryFailed(Answer):
+    """Refused: nothing was delivered."""
+
+    type = "delivery_failed"
+    message_id: str = required(STRING)
+    reason: str = required(STRING)
+    code: str | None = optional(STRING, default=None)
+    retryable: bool | None = optional(BOOL, default=None)
+    outcome_known: bool | None = optional(BOOL, default=None)
+    delivery: str | None = optional(STRING, default=None)
+    candidates: tuple[Candidate, ...] | None = optional(list_of(Candidate), default=None)
+    nearest: tuple[Candidate, ...] | None = optional(list_of(Candidate), default=None)
+    rule: str | None = optional(STRING, default=None)
+    count: float | None = optional(NUMBER, default=None)
+    limit: float | None = optional(NUMBER, default=None)
+    retry_after_ms: int | None = optional(COUNT, default=None)
+
+
+class HealthOk(Answer):
+    """The broker is there and reads."""
+
+    type = "health_ok"
+    request_id: str = required(STRING)
+    protocol: str = required(STRING)
+    version: int = required(COUNT)
+
+
+class ErrorAnswer(Answer):
+    """A refusal outside any message, before the connection ends (sibling and ``ext:1`` clients only)."""
+
+    type = "error"
+    error: str = required(STRING)
+    code: str | None = optional(STRING, default=None)
+
+
+class ForwardedReceipt(Answer):
+    """A sibling recipient's receipt, for the sibling that sent the message."""
+
+    type = "message_receipt"
+    from_: Row = required(nested(Row), wire="from")
+    receipt: Receipt = required(nested(Receipt))
+
+
+class AskRetired(Answer):
+    """Nobody waits for the reply to this question any more (wire.md 9.6)."""
+
+    type = "ask_retired"
+    message_id: str = required(STRING)
+    asker_id: str = required(STRING)
+    reason: str = required(STRING)
+
+
+class DeadLetterNotice(Answer):
+    """One of this session's accepted messages can no longer arrive."""
+
+    type = "dead_letter"
+    message_id: str = required(STRING)
+    recipient_id: str = required(STRING)
+    reason: str = required(STRING)
+    at_ms: float = required(NUMBER)
+
+
+class DeadLetters(Answer):
+    """This session's dead letters, oldest first; ``omitted`` when they do not all fit one frame."""
+
+    type = "dead_letters_result"
+    request_id: str = required(STRING)
+    letters: tuple[DeadLetter, ...] = required(list_of(DeadLetter))
+    omitted: int | None = optional(COUNT, default=None)
+
+
+class StatsResult(Answer):
+    """Counters (only grow) and gauges (what is held now)."""
+
+    type = "stats_result"
+    request_id: str = required(STRING)
+    counters: Any = required(ANYTHING)
+    gauges: Any = required(ANYTHING)
+
+
+_PARSED = (
+    Registered,
+    Sessions,
+    Incoming,
+    SessionLeft,
+    Delivered,
+    DeliveryQueued,
+    DeliveryFailed,
+    HealthOk,
+    ErrorAnswer,
+    ForwardedReceipt,
+    AskRetired,
+    DeadLetterNotice,
+    DeadLetters,
+    StatsResult,
+)
+ANSWERS: dict[str, type[Answer]] = {cls.type: cls for cls in _PARSED}
+
+
+def parse_answer(value: dict[str, Any]) -> Answer:
+    """The answer of a decoded object (which has a string ``type``).
+
+    Raises:
+        InvalidFrame: an unknown type (reason starts with ``UNKNOWN_TYPE``) or a broken rule.
+    """
+    kind = value["type"]
+    if kind not in ANSWERS:
+        raise InvalidFrame(f"{UNKNOWN_TYPE} {kind[:40]!r}")
+    if kind == Sessions.type and not isinstance(value.get("sessions"), list):
+        raise InvalidFrame("sessions is not a list")
+    if "from" in value:
+        value = {**value, "from": _drop_bad_project(value["from"])}
+    return parse_record(ANSWERS[kind], value)
+
+
+def parse_rows(values: list[Any]) -> list[Row]:
+    """The valid rows of a ``sessions`` frame: a bad row is left out, a bad project id only dropped."""
+    rows = []
+    for value in values:
+        try:
+            rows.append(parse_row(value))
+        except InvalidFrame:
+            continue
+    return rows
+
+
+def parse_row(value: object) -> Row:
+    """One row; a project id that breaks its rule is dropped instead of the row (wire.md 2.1)."""
+    return parse_record(Row, _drop_bad_project(value))
+
+
+def _drop_bad_project(row: Any) -> Any:
+    if isinstance(row, dict) and "projectId" in row and not is_hex64(row["projectId"]):
+        return {name: member for name, member in row.items() if name != "projectId"}
+    return row

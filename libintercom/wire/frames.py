@@ -1,0 +1,147 @@
+"""Bytes <-> frames: 4-byte big-endian length, then that many bytes of UTF-8 JSON (wire.md section 1).
+
+Owns framing, its 1 MiB limit and the JSON dialect that JavaScript peers speak. Does not own what an object
+means (``messages``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from libintercom.errors import InvalidFrame, TooLarge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import Any, NoReturn
+
+# wire.md section 1: the limit counts the JSON payload, not the 4 bytes before it.
+MAX_FRAME_BYTES = 1_048_576
+HEADER_BYTES = 4
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# Longer integers are beyond a double anyway; Python refuses to convert more than 4300 digits.
+_MAX_INTEGER_DIGITS = 400
+
+
+def frame(payload: bytes) -> bytes:
+    """One frame for a payload.
+
+    Raises:
+        TooLarge: the payload passes ``MAX_FRAME_BYTES``; nothing may be written then.
+    """
+    if len(payload) > MAX_FRAME_BYTES:
+        raise TooLarge(len(payload), MAX_FRAME_BYTES)
+    return len(payload).to_bytes(HEADER_BYTES, "big") + payload
+
+
+def encode_json(value: object) -> bytes:
+    """Compact UTF-8 JSON; a lone surrogate stays the escape it was, so peers get it back unchanged.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text).encode()
+
+
+def decode_json(payload: bytes) -> Any:
+    """The JSON value of a payload as a JavaScript peer would read it; invalid UTF-8 is replaced.
+
+    Raises:
+        InvalidFrame: no JSON, ``NaN`` or ``Infinity``, or nested beyond what the decoder can follow.
+    """
+    text = payload.decode("utf-8", "replace")
+    try:
+        return _load(text)
+    except RecursionError:
+        raise InvalidFrame("JSON is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidFrame(f"not JSON: {error}") from None
+
+
+def _load(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # An integer beyond Python's digit limit: a JavaScript peer reads it as a double.
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_long_integer)
+
+
+def _parse_long_integer(digits: str) -> float | int:
+    return float(digits) if len(digits) > _MAX_INTEGER_DIGITS else int(digits)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidFrame(f"not JSON: {name}")
+
+
+def decode_object(payload: bytes) -> dict[str, Any]:
+    """The object of a payload, which must have a string member ``type``.
+
+    Raises:
+        InvalidFrame: anything else; the connection that carried it must end.
+    """
+    value = decode_json(payload)
+    if not isinstance(value, dict):
+        raise InvalidFrame("the payload is not an object")
+    if not isinstance(value.get("type"), str):
+        raise InvalidFrame("the object has no string member type")
+    return value
+
+
+class FrameReader:
+    """Cut a byte stream into payloads, whatever the split; linear in the bytes fed."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes held of a frame that is not complete."""
+        return len(self._kept)
+
+    def feed(self, received: bytes) -> Iterator[bytes]:
+        """Yield each complete payload in order. Exhaust the iterator before feeding again.
+
+        Raises:
+            InvalidFrame: a zero or over-limit length was announced; what came before it was yielded,
+                nothing after it is.
+        """
+        kept = self._kept
+        if not kept:
+            start = yield from _cut(received)
+            kept += received[start:]
+            return
+        kept += received
+        if len(kept) < HEADER_BYTES or len(kept) - HEADER_BYTES < _announced(kept, 0):
+            return
+        whole = bytes(kept)
+        # One cut a call: cutting at every frame would copy the rest once per frame.
+        kept.clear()
+        start = yield from _cut(whole)
+        kept += whole[start:]
+
+
+def _cut(source: bytes) -> Generator[bytes, None, int]:
+    """Yield the complete payloads of ``source``; return where the incomplete rest starts."""
+    start, end = 0, len(source)
+    while end - start >= HEADER_BYTES:
+        stop = start + HEADER_BYTES + _announced(source, start)
+        if stop > end:
+            break
+        yield source[start + HEADER_BYTES : stop]
+        start = stop
+    return start
+
+
+def _announced(source: bytes | bytearray, start: int) -> int:
+    size = int.from_bytes(source[start : start + HEADER_BYTES], "big")
+    if not 0 < size <= MAX_FRAME_BYTES:
+        raise InvalidFrame(f"a frame announced {size} bytes (1 to {MAX_FRAME_BYTES} allowed)")
+    return size
