@@ -1,0 +1,1 @@
+"""Who owns a runtime directory: records, identities and the pure verdict over them."""
