@@ -96,7 +96,7 @@ class Index:
         lower = peer_id.lower()
         at = bisect_left(self._sorted, (lower, ""))
         near = self._sorted[max(0, at - 1) : at + 3]
-        return max((_common_prefix(lower, other) for other, other_id in near if other_id != peer_id), default=0)
+        return max((_shared_chars(lower, other) for other, other_id in near if other_id != peer_id), default=0)
 
     def similar_names(self, key: str, furthest: int) -> list[tuple[int, str]]:
         """``(distance, ID)`` of sessions whose name is within ``furthest`` edits of ``key``."""
@@ -238,7 +238,7 @@ def _letters(key: str) -> int:
     return bits
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _shared_chars(one: str, other: str) -> int:
     count = 0
     for left, right in zip(one, other):
         if left != right:

@@ -12,7 +12,7 @@ from libintercom.errors import InvalidFrame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self, TypeVar, dataclass_transform
+    from typing import Any, NoReturn, Self, TypeVar, dataclass_transform
 
     from libintercom.wire.values import Rule
 
@@ -94,12 +94,15 @@ class Record:
             cls._required = frozenset(field.name for field in cls.fields if field.is_required)
 
     def __init__(self, **values: Any) -> None:
-        given = values.keys()
-        if not self._required <= given:
-            raise TypeError(f"{type(self).__name__} needs {', '.join(sorted(self._required - given))}")
-        if not given <= self._names:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(given - self._names))}")
-        vars(self).update(values)
+        # Subset tests on the dictionary itself: a view of its keys makes them three times slower.
+        if not self._required.issubset(values) or not self._names.issuperset(values):
+            self._refuse(values)
+        self.__dict__.update(values)
+
+    def _refuse(self, values: dict[str, Any]) -> NoReturn:
+        missing, unknown = self._required - values.keys(), values.keys() - self._names
+        wrong = f"needs {', '.join(sorted(missing))}" if missing else f"has no {', '.join(sorted(unknown))}"
+        raise TypeError(f"{type(self).__name__} {wrong}")
 
     def __deepcopy__(self, memo: object) -> Self:
         # Frozen, and so are its members.

@@ -140,8 +140,8 @@ def one_of(*words: str) -> Rule:
 
 
 STRING = Rule("a string", "str", is_string, trivial=True)
-LABEL = Rule("a label", "str", is_label)
-TEXT = Rule("a text", "str", is_text)
+LABEL = Rule("a label (not empty, no control characters, at most 1 KiB)", "str", is_label)
+TEXT = Rule("a text without control characters", "str", is_text)
 NUMBER = Rule("a finite number", "number", is_number)
 COUNT = Rule("an integer of 0 or more", "number", is_count)
 BOOL = Rule("a boolean", "bool", is_bool, trivial=True)

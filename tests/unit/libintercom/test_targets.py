@@ -86,7 +86,7 @@ def naive_distance(one: str, other: str) -> int:
 # -- resolving -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(sessions=SESSIONS, to=st.text(LETTERS, max_size=11), place=st.integers(0, 6), cut=st.integers(1, 11))
 def test_resolving_follows_the_naive_model(sessions: dict[str, str | None], to: str, place: int, cut: int) -> None:
     ids = list(sessions)
@@ -200,7 +200,7 @@ def test_a_resolution_shows_what_it_is() -> None:
 # -- displaying ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(sessions=SESSIONS)
 @example({"aΣ aΣaΣaΣ": None, "aσ aσaσb": None})
 def test_displayed_targets_are_distinct_and_each_means_its_session(sessions: dict[str, str | None]) -> None:
@@ -259,7 +259,7 @@ def test_the_displayed_target_of_one_looks_at_all_indexes() -> None:
 # -- nearest -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(one=st.text("abc", max_size=9), other=st.text("abc", max_size=9), furthest=st.integers(0, 10))
 def test_edit_distance_is_optimal_string_alignment_up_to_a_bound(one: str, other: str, furthest: int) -> None:
     assert edit_distance(one, other, furthest) == min(naive_distance(one, other), furthest + 1)
@@ -291,7 +291,7 @@ def naive_nearest(to: str, sessions: dict[str, str | None], own_id: str) -> list
     return [peer_id for distance, peer_id in sorted(found) if distance <= furthest and key][:MAX_PROPOSED]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(sessions=SESSIONS, to=st.text(LETTERS, max_size=11))
 def test_nearest_names_are_those_of_the_naive_search(sessions: dict[str, str | None], to: str) -> None:
     own_id = next(iter(sessions), "")

@@ -97,7 +97,7 @@ def test_absent_and_null_differ() -> None:
         ({"inner": {}}, "label is missing"),
         ({"inners": {}}, "inners is not a list"),
         ({"inners": None}, "inners is not a list"),
-        ({"inners": [{"label": ""}]}, "label is not a label"),
+        ({"inners": [{"label": ""}]}, "label is not a label (not empty, no control characters, at most 1 KiB)"),
         ({"howMany": 1}, "from and howMany exclude each other"),
     ],
 )
