@@ -1,0 +1,141 @@
+"""Joining, changing and leaving: registrations, presence, departures (wire.md 5.1, 9.1, 9.2, 14.4, 14.11).
+
+Owns who becomes which session and who hears of its leaving.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from intercomd.core.effects import Close
+from intercomd.core.roster import Session, may_see
+from intercomd.core.rows import RowBytes
+from libintercom.wire.answers import ErrorAnswer, Registered, SessionLeft
+from libintercom.wire.frames import MAX_FRAME_BYTES
+from libintercom.wire.messages import NATIVE, SIBLING, label_fault, labels_of
+from libintercom.wire.record import ABSENT
+from libintercom.wire.values import is_label, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from intercomd.core.roster import Connection
+    from intercomd.core.state import State
+    from libintercom.wire.requests import Presence, Register
+
+# wire.md 5.1: the peer IDs a native client may ask for.
+_REQUESTED_ID = re.compile("[a-zA-Z0-9_-]{8,80}")
+
+
+class Membership:
+    """Lets sessions in and out. ``on_leave`` settles what a leaving session had open."""
+
+    def __init__(self, state: State, on_leave: Callable[[Session], None]) -> None:
+        self._state, self._on_leave = state, on_leave
+
+    def register(self, connection: Connection, frame: Register, ids: tuple[str, ...]) -> bool:
+        """Make a connection a session or an observer; False when it was refused and is being closed."""
+        has_ext = _is_one(frame.ext)
+        labels = labels_of(frame.session, frame.dialect)
+        fault = label_fault(labels)
+        if fault:
+            return self._refuse(connection, frame, fault, "invalid_registration")
+        registered = frame.session.replace(**labels)
+        row = RowBytes(self._choose_id(frame, ids[0]), registered, ids[1], self._state.turn.at_ms)
+        limits = self._state.limits
+        if row.size_bytes() > limits.max_row_bytes:
+            reason = f"the row is {row.size_bytes()} bytes (limit {limits.max_row_bytes})"
+            return self._refuse(connection, frame, reason, "row_too_large")
+        if len(self._state.roster.sessions) >= limits.max_sessions:
+            return self._refuse(connection, frame, f"{limits.max_sessions} sessions are connected", "too_many_sessions")
+        connection.has_ext = has_ext
+        if _is_one(frame.observer):
+            connection.observer = registered
+        else:
+            row.stall(is_stalled=connection.is_stalled)
+            connection.session = Session(connection.conn, row.peer_id, registered, row, frame.dialect, has_ext)
+            self._state.roster.join(connection.session)
+        self._state.turn.write(connection.conn, self._welcome(connection, row.peer_id))
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """The session or observer of a connection ends; those who could see a session hear of it once."""
+        session, connection.session, connection.observer = connection.session, None, None
+        if session is None:
+            return
+        roster = self._state.roster
+        roster.leave(session)
+        self._on_leave(session)
+        # One frame for all: whoever writes it encodes it once.
+        farewell = SessionLeft(session_id=session.peer_id)
+        for other in list(roster.visible_to(session.registered)):
+            self._tell_left(other, session, farewell)
+
+    def change(self, session: Session, presence: Presence) -> bool:
+        """Merge a presence into the row; False when the merged row would be invalid (the old one stays)."""
+        labels = labels_of(presence, session.dialect)
+        if label_fault(labels):
+            return False
+        # A null clears what may be cleared; elsewhere it never passed the rules.
+        given = {name: ABSENT if value is None else value for name, value in presence.present().items()}
+        registered = session.registered.replace(**{**given, **labels})
+        trial = RowBytes(session.peer_id, registered, session.row.epoch, self._state.turn.at_ms)
+        if trial.size_bytes() > self._state.limits.max_row_bytes:
+            return False
+        self._state.roster.change(session, registered)
+        if presence.last_intercom_activity is not None:
+            session.row.correct_activity(presence.last_intercom_activity)
+        return True
+
+    def _tell_left(self, other: Session, session: Session, farewell: SessionLeft) -> None:
+        if other.has_ext:
+            if session.peer_id not in other.partners:
+                return
+            other.partners.discard(session.peer_id)
+        if may_see(other.registered, session.registered):
+            self._state.turn.write(other.conn, farewell)
+
+    def _choose_id(self, frame: Register, fresh_id: str) -> str:
+        """The wanted ID when it has the right form and is not live, else a fresh one, silently (wire.md 14.4)."""
+        wanted = frame.session_id if frame.dialect == SIBLING else frame.requested_id
+        if not isinstance(wanted, str) or wanted in self._state.roster.sessions:
+            return fresh_id
+        if frame.dialect == NATIVE and _REQUESTED_ID.fullmatch(wanted) is None:
+            return fresh_id
+        return wanted if is_label(wanted) else fresh_id
+
+    def _refuse(self, connection: Connection, frame: Register, reason: str, code: str) -> bool:
+        if _is_one(frame.ext) or frame.dialect == SIBLING:
+            # Other clients would take an unknown first frame for a broken broker.
+            self._state.turn.write(connection.conn, ErrorAnswer(error=f"registration refused: {reason}", code=code))
+        self._state.turn.add(Close(connection.conn, f"registration refused: {reason}", is_after_flush=True))
+        connection.is_closing = True
+        return False
+
+    def _welcome(self, connection: Connection, peer_id: str) -> Registered:
+        if not connection.has_ext:
+            observer = 1 if connection.observer is not None else None
+            return Registered(session_id=peer_id, observer=observer)
+        limits = self._state.limits
+        return Registered(
+            session_id=peer_id,
+            ext=1,
+            observer=1 if connection.observer is not None else None,
+            broker=self._state.hello,
+            limits={
+                "maxFrameBytes": MAX_FRAME_BYTES,
+                "maxSessions": limits.max_sessions,
+                "recipientBytes": limits.recipient_bytes,
+                "recipientMessages": limits.recipient_messages,
+                "sendBurst": limits.send_burst,
+                "sendsPerSecond": limits.sends_per_s,
+                "inputBytesPerSecond": limits.input_bytes_per_s,
+                "pairMessagesPerMinute": limits.pair_messages,
+            },
+        )
+
+
+def _is_one(value: object) -> bool:
+    """A capability's version 1, as a JSON number."""
+    return is_number(value) and value == 1

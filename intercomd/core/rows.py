@@ -1,0 +1,113 @@
+"""A session's row as JSON bytes, for each kind of reader (wire.md 2.1, 8.2, 9.1).
+
+Owns what a row shows and its cached bytes. Does not own who may see it (``roster``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from libintercom.wire.frames import encode_json
+from libintercom.wire.record import ABSENT, dump_record
+
+if TYPE_CHECKING:
+    from libintercom.wire.messages import Registration
+
+# Members that a row takes from the registration or presence as they are; the rest is the broker's word.
+_SHOWN = (
+    ("project_id", "projectId"),
+    ("status", "status"),
+    ("pending_asks", "pendingAsks"),
+    ("accepts_asks", "acceptsAsks"),
+    ("runtime_fallback_alias", "runtimeFallbackAlias"),
+    ("context_pct", "contextPct"),
+    ("context_tokens", "contextTokens"),
+    ("context_window", "contextWindow"),
+    ("tmux_pane", "tmuxPane"),
+)
+# Shown to those who negotiated ``ext:1`` only.
+_SHOWN_EXTENDED = (
+    ("root_session_id", "rootSessionId"),
+    ("parent_session_id", "parentSessionId"),
+    ("incarnation", "incarnation"),
+)
+
+# What a row may still grow by: three times of the broker's own (13 digits), and that it is stalled.
+_GROWTH_BYTES = 3 * 13 + len(',"stalled":true')
+
+
+class RowBytes:
+    """The bytes of one session's row: a cached head, and the times that change with every frame."""
+
+    def __init__(self, peer_id: str, session: Registration, epoch: str, at_ms: int) -> None:
+        self.peer_id, self.session, self.epoch = peer_id, session, epoch
+        self.started_at = at_ms if session.started_at is None else session.started_at
+        self.last_seen_ms = at_ms if session.last_seen is None else session.last_seen
+        self.last_intercom_ms: float = session.last_intercom_activity or 0
+        self.is_stalled = False
+        self._heads: dict[bool, bytes] = {}
+        self._whole: dict[bool, bytes] = {}
+
+    def seen(self, at_ms: int) -> None:
+        """The session was heard."""
+        # Within one millisecond nothing changes, so a busy session's row is composed once a moment.
+        if at_ms != self.last_seen_ms:
+            self.last_seen_ms = at_ms
+            self._whole.clear()
+
+    def exchanged(self, at_ms: int) -> None:
+        """The session sent or was sent a message."""
+        if at_ms != self.last_intercom_ms or at_ms != self.last_seen_ms:
+            self.last_seen_ms = self.last_intercom_ms = at_ms
+            self._whole.clear()
+
+    def change(self, session: Registration) -> None:
+        """The registered facts changed by presence."""
+        self.session = session
+        self._heads.clear()
+        self._whole.clear()
+
+    def correct_activity(self, at_ms: float) -> None:
+        """The session says when it last exchanged a message."""
+        self.last_intercom_ms = at_ms
+        self._whole.clear()
+
+    def stall(self, *, is_stalled: bool) -> None:
+        """The session's socket stopped, or began again, to take bytes."""
+        self.is_stalled = is_stalled
+        self._whole.clear()
+
+    def render(self, *, is_extended: bool) -> bytes:
+        """The row's JSON object."""
+        whole = self._whole.get(is_extended)
+        if whole is None:
+            whole = self._whole[is_extended] = self._compose(is_extended=is_extended)
+        return whole
+
+    def size_bytes(self) -> int:
+        """The size of the row at its largest, whatever comes to it without being asked."""
+        return len(self._compose(is_extended=True)) + _GROWTH_BYTES
+
+    def _compose(self, *, is_extended: bool) -> bytes:
+        head = self._heads.get(is_extended)
+        if head is None:
+            # Without its closing brace: the changing members follow.
+            head = self._heads[is_extended] = encode_json(self._facts(is_extended=is_extended))[:-1]
+        stalled = b',"stalled":true' if is_extended and self.is_stalled else b""
+        seen = self.last_seen_ms
+        times = f',"lastSeen":{seen},"lastActivity":{seen},"lastIntercomActivity":{self.last_intercom_ms}'
+        return b"%b%b%b}" % (head, times.encode(), stalled)
+
+    def _facts(self, *, is_extended: bool) -> dict[str, Any]:
+        session = self.session
+        name = {} if session.name is None else {"name": session.name}
+        facts: dict[str, Any] = {"id": self.peer_id, **name, "cwd": session.cwd, "model": session.model}
+        for attribute, member in _SHOWN + (_SHOWN_EXTENDED if is_extended else ()):
+            value = getattr(session, attribute)
+            if value is not None and value is not ABSENT:
+                facts[member] = value
+        if is_extended and session.host is not None:
+            facts["host"] = dump_record(session.host)
+        # What sibling clients' validator requires, and their broker's own words (wire.md 2.1).
+        facts.update(pid=session.pid or 0, startedAt=self.started_at, endpointEpoch=self.epoch, trustedLocal=True)
+        return facts
