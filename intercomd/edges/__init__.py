@@ -1,0 +1,1 @@
+"""All input and output of the broker. No edge knows another edge."""

@@ -1,0 +1,1 @@
+"""The socket, its peers and the byte pump."""

@@ -1,0 +1,196 @@
+"""The daemon's codec: payload bytes <-> requests and answers, by msgspec, over the records of ``libintercom.wire``.
+
+Owns speed and the traps that speed brings (wire.md 14.8): invalid UTF-8 is replaced once for the whole frame, lone
+surrogates are shielded (``surrogates``), nothing is decoded untyped, the exact bytes of a message are copied out of
+the frame. Does not own the value rules (``libintercom.wire.values``) nor the standard-library codec, whose verdicts
+it shares with these named differences:
+
+* a member that occurs twice must be valid both times (the last one counts in both codecs), and ``type`` may be
+  repeated only with the same value;
+* a member that may be anything and is an array, an object or a number beyond a double decodes as ``OPAQUE``;
+* how deep an ignored value may be nested before the frame is refused depends on each decoder.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Union
+
+import msgspec
+
+from intercomd.edges.listener.surrogates import shield
+from intercomd.edges.listener.twins import ANY, PLAIN, TAME, Check, twin
+from libintercom.errors import InvalidFrame
+from libintercom.wire import codec as slow_codec
+from libintercom.wire.answers import Delivered
+from libintercom.wire.frames import encode_json
+from libintercom.wire.messages import Message
+from libintercom.wire.record import Record
+from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Request, Send
+
+if TYPE_CHECKING:
+    from intercomd.core.effects import WriteRows
+    from intercomd.edges.listener.surrogates import Shield
+    from intercomd.edges.listener.twins import Purity
+    from libintercom.wire.answers import Answer
+
+_BACKSLASH, _DELETE = 0x5C, 0x7F
+
+
+class Opaque:
+    """What a member that may be anything holds when it is no scalar: present, equal to nothing else."""
+
+    def __repr__(self) -> str:
+        return "OPAQUE"
+
+
+OPAQUE = Opaque()
+
+
+class _SendHead(msgspec.Struct, tag="send", tag_field="type"):
+    """A ``send`` before its parts are looked at: an invalid part must not cost the connection."""
+
+    to: msgspec.Raw = msgspec.Raw()
+    message: msgspec.Raw = msgspec.Raw()
+
+
+class _Dialect:
+    """Decoders and checks for the frames of one purity."""
+
+    def __init__(self, purity: Purity) -> None:
+        requests = {kind: cls for kind, cls in REQUESTS.items() if cls is not Send}
+        requests.update(dict.fromkeys(IGNORED_TYPES, Ignored))
+        twins = {twin(cls, kind, purity): cls for kind, cls in requests.items()}
+        message = twin(Message, purity=purity)
+        self.frames: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[(_SendHead, *twins)])
+        self.messages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(message)
+        self.checks = {made: Check(cls, purity) for made, cls in {**twins, message: Message}.items()}
+
+
+_any, _tame, _plain = _Dialect(ANY), _Dialect(TAME), _Dialect(PLAIN)
+# What msgspec quotes in its reasons came from the peer, and reasons go to the log.
+_VALUE = re.compile("'.*'", re.DOTALL)
+# An escape that a tame frame has not (an escaped backslash before such a letter is a harmless false alarm).
+_find_wild_escape = re.compile(rb"\\[ubf]").search
+_strings = msgspec.json.Decoder(str)
+_scalars: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[str, int, float, bool, None])  # noqa: UP007 - a value
+_send, _bad_send = twin(Send), twin(BadSend)
+
+
+def decode_request(payload: bytes) -> tuple[Request, bytes]:
+    """The request in a client's payload, and the exact bytes of the ``message`` member when it is a valid send.
+
+    Raises:
+        InvalidFrame: the connection must end.
+    """
+    try:
+        if payload.isascii() and _DELETE not in payload:
+            if _BACKSLASH not in payload:
+                return _decode(payload, _plain, None)
+            if _find_wild_escape(payload) is None:
+                return _decode(payload, _tame, None)
+        repaired = _repair(payload)
+        shielded = shield(repaired)
+        return _decode(repaired if shielded is None else shielded.payload, _any, shielded)
+    except RecursionError:
+        raise InvalidFrame("JSON is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise InvalidFrame(_VALUE.sub("(value)", str(error))) from None
+
+
+def _repair(payload: bytes) -> bytes:
+    """Replace invalid UTF-8 the way a JavaScript peer's reader does."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return payload.decode("utf-8", "replace").encode()
+    return payload
+
+
+def _decode(payload: bytes, dialect: _Dialect, shielded: Shield | None) -> tuple[Request, bytes]:
+    head = dialect.frames.decode(payload)
+    if type(head) is _SendHead:
+        return _decode_send(head, dialect, shielded)
+    wrong = _settle(head, dialect, shielded)
+    if wrong:
+        raise InvalidFrame(wrong)
+    return head, b""
+
+
+def _decode_send(head: _SendHead, dialect: _Dialect, shielded: Shield | None) -> tuple[Request, bytes]:
+    try:
+        message = dialect.messages.decode(head.message)
+    except msgspec.DecodeError:
+        return _bad_send(message_id="unknown"), b""
+    if _settle(message, dialect, shielded):
+        return _bad_send(message_id="unknown"), b""
+    try:
+        to = _strings.decode(head.to)
+    except msgspec.DecodeError:
+        return _bad_send(message_id=message.id), b""
+    # A copy: the Raw would keep its whole frame in memory for as long as the message waits.
+    raw = bytes(head.message)
+    if shielded is not None:
+        to, raw = shielded.restore_text(to), shielded.restore_bytes(raw)
+    return _send(to=to, message=message), raw
+
+
+def _settle(record: Any, dialect: _Dialect, shielded: Shield | None) -> str:
+    """Finish a decoded record in place; which rule it breaks, ``""`` when none."""
+    check = dialect.checks[type(record)]
+    is_usual = check.is_usual(record)
+    if not is_usual:
+        for name, raw in check.opaque_members(record):
+            msgspec.structs.force_setattr(record, name, _decode_scalar(raw))
+    if shielded is not None:
+        _restore(record, shielded)
+    return check.broken_rule(record, is_usual=is_usual)
+
+
+def _decode_scalar(raw: msgspec.Raw) -> object:
+    try:
+        return _scalars.decode(raw)
+    except msgspec.DecodeError:
+        return OPAQUE
+
+
+def _restore(record: Any, shielded: Shield) -> None:
+    """Put the lone surrogates back into every string of a record."""
+    for field in record.fields:
+        value = getattr(record, field.name)
+        if isinstance(value, str):
+            msgspec.structs.force_setattr(record, field.name, shielded.restore_text(value))
+            continue
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Record):
+                _restore(part, shielded)
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """The payload of an answer; the same JSON value as ``libintercom.wire.codec.encode`` writes.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    if type(answer) is Delivered and answer.delivery is None and answer.outcome_known is answer.retryable is None:
+        return b'{"type":"delivered","messageId":' + quote(answer.message_id) + b"}"
+    return slow_codec.encode(answer)
+
+
+def quote(text: str) -> bytes:
+    """A JSON string; a lone surrogate stays the escape it was."""
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError:
+        return encode_json(text)
+
+
+def join_rows(effect: WriteRows) -> bytes:
+    """The payload of a ``sessions`` frame from rows that are JSON bytes already."""
+    head = b'{"type":"sessions","requestId":' + quote(effect.request_id) + b',"sessions":['
+    parts = [head, b",".join(effect.rows), b"]"]
+    if effect.more is not None:
+        parts.append(b',"more":true' if effect.more else b',"more":false')
+    if effect.omitted is not None:
+        parts.append(b',"omitted":%d' % effect.omitted)
+    return b"".join([*parts, b"}"])

@@ -1,0 +1,112 @@
+"""One accepted socket: bytes in, events out.
+
+Owns reading at most 64 KiB per turn, cutting and decoding frames, and saying how much of an incomplete frame is held.
+Does not own when it is read (``listener``) nor its writing (``output``).
+
+A connection that the core paused is not read at all, so that its peer's end is noticed when it is resumed, or when a
+write to it fails. Pauses are short (a budget refills) or end with the peer's own reading.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected
+from intercomd.edges.listener.codec import decode_request
+from intercomd.edges.listener.output import Output
+from libintercom.errors import InvalidFrame
+from libintercom.wire.frames import HEADER_BYTES, FrameReader
+from libintercom.wire.requests import Register
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterable
+
+    from intercomd.core.events import Event
+
+    MakeIds = Callable[[], tuple[str, ...]]
+
+# What one connection may bring in one turn of the loop (wire.md 14.6).
+READ_BYTES = 64 * 1024
+# A held frame is reported again when it grew or shrank by this much: half of what the core may be behind by.
+_REPORT_STEP_BYTES = 32 * 1024
+
+
+class Connection:
+    """One connection by its number.
+
+    ``ended`` is why nothing more comes from it, ``""`` while something may. ``is_rejected``: for a bad frame, so that
+    the core is yet to close it.
+    """
+
+    __slots__ = (
+        "_reader",
+        "_reported_bytes",
+        "ended",
+        "fd",
+        "is_new",
+        "is_paused",
+        "is_rejected",
+        "number",
+        "output",
+        "socket",
+    )
+
+    def __init__(self, number: int, connected: socket.socket) -> None:
+        self.number, self.socket, self.fd = number, connected, connected.fileno()
+        self.output = Output(connected)
+        self.is_paused = False
+        # Whether nothing was read from it before what is being looked at now.
+        self.is_new = True
+        self.is_rejected = False
+        self.ended = ""
+        # Only while a frame is incomplete: most connections are idle most of the time.
+        self._reader: FrameReader | None = None
+        self._reported_bytes = 0
+
+    def receive(self) -> bytes:
+        """What the socket has, at most ``READ_BYTES``; empty when it has nothing or has ended."""
+        try:
+            received = self.socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            self.ended = f"reading failed ({error.strerror})"
+            return b""
+        if not received:
+            self.ended = "closed by its peer"
+        return received
+
+    def cut(self, received: bytes, at_ms: int, make_ids: MakeIds) -> list[Event]:
+        """The events in what was received. A bad frame is the last one; nothing behind it is looked at."""
+        self.is_new = False
+        observed: list[Event] = []
+        try:
+            for payload in self._payloads(received):
+                frame, message = decode_request(payload)
+                ids = make_ids() if not message and isinstance(frame, Register) else ()
+                observed.append(FrameReceived(self.number, frame, len(payload), at_ms, message, ids))
+        except InvalidFrame as error:
+            self.ended, self.is_rejected = f"invalid frame: {error.reason}", True
+            observed.append(FrameRejected(self.number, error.reason))
+            return observed
+        self._report_partial(observed)
+        return observed
+
+    def _payloads(self, received: bytes) -> Iterable[bytes]:
+        if self._reader is None:
+            # The usual case, one whole frame, needs no reader.
+            if int.from_bytes(received[:HEADER_BYTES], "big") == len(received) - HEADER_BYTES > 0:
+                return (received[HEADER_BYTES:],)
+            self._reader = FrameReader()
+        return self._reader.feed(received)
+
+    def _report_partial(self, observed: list[Event]) -> None:
+        held = 0 if self._reader is None else self._reader.partial_bytes
+        if not held:
+            self._reader = None
+        before = self._reported_bytes
+        if held == before or (held and before and abs(held - before) < _REPORT_STEP_BYTES):
+            return
+        self._reported_bytes = held
+        observed.append(FrameBegun(self.number, held))

@@ -1,0 +1,304 @@
+"""The endpoint's connections: read when a socket is readable, written when the shell flushes or a socket is writable.
+
+Owns every connection's socket and the order of writing. Does not own who is accepted (``accepting``), what bytes mean
+(``codec``) nor any decision about a connection.
+
+Sockets are raw and non-blocking, so that it is known what the kernel took (``output``). A half-closed connection has
+ended: what waits for it is offered once more, then it is closed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from intercomd.core import effects
+from intercomd.core.events import (
+    ConnectionAccepted,
+    ConnectionClosed,
+    DeliveriesHeld,
+    DeliveriesTaken,
+    OutputProgressed,
+)
+from intercomd.edges.listener.codec import encode_answer, join_rows
+from intercomd.edges.listener.connection import Connection
+from intercomd.edges.listener.nonces import Nonces
+from libintercom.wire.frames import frame
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Callable
+
+    from intercomd.core.events import Event
+    from intercomd.edges.listener.accepting import Acceptor
+    from intercomd.edges.listener.connection import MakeIds
+    from intercomd.edges.listener.polling import Poller
+    from intercomd.ports import Report
+    from libintercom.wire.answers import Answer
+
+
+# Reads of what a gone peer left in its socket: more than the kernel buffers for one by default (208 KiB).
+_LAST_READS = 8
+
+
+class SocketListener:
+    """The real edge behind ``intercomd.ports.Listener``."""
+
+    def __init__(
+        self,
+        acceptor: Acceptor,
+        poller: Poller,
+        loop: asyncio.AbstractEventLoop,
+        wall_ms: Callable[[], int],
+        make_ids: MakeIds,
+    ) -> None:
+        self.acceptor, self._poller, self._loop = acceptor, poller, loop
+        self._wall_ms, self._make_ids = wall_ms, make_ids
+        self.nonces = Nonces()
+        self._last_number = 0
+        self._connections: dict[int, Connection] = {}
+        self._by_fd: dict[int, Connection] = {}
+        # Written to since the last flush: those with a message to deliver, and the others.
+        self._recipients: dict[int, Connection] = {}
+        self._others: dict[int, Connection] = {}
+        # Connections to close at the next flush, and why.
+        self._closing: dict[int, str] = {}
+        self._last_answer: tuple[Answer | None, bytes] = (None, b"")
+        self._apply: dict[type, Callable[[Any], None]] = {
+            effects.PauseAccepting: acceptor.pause,
+            effects.ResumeAccepting: acceptor.resume,
+            effects.StopAccepting: acceptor.stop,
+            **{kind: action.__get__(self) for kind, action in self._ON_CONNECTION.items()},
+        }
+
+    def start(self, report: Report) -> None:
+        """Begin to accept and read."""
+        self._report = report
+        self._poller.start(self._loop, self._turn)
+        self.acceptor.start(self._admit, report)
+
+    def apply(self, effect: effects.Effect) -> None:
+        """Carry out one effect; one for a connection that has ended meanwhile is nothing."""
+        self._apply[type(effect)](effect)
+
+    def flush(self) -> list[Event]:
+        """Write what was queued, recipients of messages first; what was observed."""
+        if not (self._recipients or self._others or self._closing):
+            return []
+        recipients, self._recipients = self._recipients, {}
+        others, self._others = self._others, {}
+        seen = _Seen()
+        for connection in recipients.values():
+            self._write(connection, seen)
+        for connection in others.values():
+            self._write(connection, seen)
+        closing, self._closing = self._closing, {}
+        for number, reason in closing.items():
+            if number in self._connections:
+                seen.rest.append(self._end(self._connections[number], reason))
+        return seen.events()
+
+    @property
+    def is_accepting(self) -> bool:
+        return self.acceptor.is_accepting
+
+    def expect(self, nonce: bytes, seen: Callable[[], None]) -> None:
+        """Call ``seen`` once when a probe of our own path with ``nonce`` arrives here."""
+        self.nonces.expect(nonce, seen)
+
+    def forget(self, nonce: bytes) -> None:
+        self.nonces.forget(nonce)
+
+    def replace(self, listening: socket.socket) -> None:
+        """Serve another socket at the same path."""
+        self.acceptor.replace(listening)
+
+    def close(self) -> None:
+        """Close the endpoint and every connection."""
+        self.acceptor.close()
+        for connection in list(self._connections.values()):
+            self._end(connection, "the broker ends")
+        self._poller.close()
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def _admit(self, connected: socket.socket) -> Event:
+        self._last_number += 1
+        connection = Connection(self._last_number, connected)
+        self._connections[connection.number] = self._by_fd[connection.fd] = connection
+        self._watch(connection)
+        return ConnectionAccepted(connection.number, self._wall_ms())
+
+    def _turn(self, fd: int, is_readable: bool, is_writable: bool) -> None:
+        """One connection's turn: a blocked output first, since it may be what its peer waits for."""
+        connection = self._by_fd[fd]
+        if is_writable:
+            self._write_more(connection)
+        if is_readable and not connection.is_paused:
+            self._read(connection)
+
+    def _read(self, connection: Connection) -> None:
+        received = connection.receive()
+        observed: list[Event] = []
+        if received:
+            if connection.is_new and self.nonces.recognize(received):
+                connection.ended = "a self-check's probe"
+            else:
+                observed = connection.cut(received, self._wall_ms(), self._make_ids)
+        if connection.ended:
+            connection.is_paused = True
+            self._watch(connection)
+            if not connection.is_rejected:
+                observed += self._finish(connection)
+        if observed:
+            self._report(observed)
+
+    def _finish(self, connection: Connection) -> list[Event]:
+        """A peer's end: offer once more what waits for it, then close."""
+        seen = _Seen()
+        try:
+            connection.output.write(seen.taken)
+        except OSError:
+            # The peer is gone altogether; what was not taken is lost either way.
+            pass
+        seen.rest.append(self._end(connection, connection.ended))
+        return seen.events()
+
+    def _pause(self, effect: effects.PauseReading) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None:
+            connection.is_paused = True
+            self._watch(connection)
+
+    def _resume(self, effect: effects.ResumeReading) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and not connection.ended:
+            connection.is_paused = False
+            self._watch(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        """Watch a socket for what it waits for now."""
+        self._poller.watch(connection.fd, reading=not connection.is_paused, writing=connection.output.is_blocked)
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def _deliver(self, effect: effects.Deliver) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and effect.conn not in self._closing:
+            connection.output.append_message(effect.sender, effect.message, effect.token)
+            self._recipients[effect.conn] = connection
+
+    def _answer(self, effect: effects.Write) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and effect.conn not in self._closing:
+            connection.output.append(self._encode(effect.frame))
+            self._others[effect.conn] = connection
+
+    def _answer_rows(self, effect: effects.WriteRows) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and effect.conn not in self._closing:
+            connection.output.append(frame(join_rows(effect)))
+            self._others[effect.conn] = connection
+
+    def _encode(self, answer: Answer) -> bytes:
+        """One answer may go to thousands of connections (somebody left): encode it once, and share its bytes."""
+        if self._last_answer[0] is not answer:
+            self._last_answer = (answer, frame(encode_answer(answer)))
+        return self._last_answer[1]
+
+    def _write(self, connection: Connection, seen: _Seen) -> None:
+        """Offer a connection's output to the kernel, unless it is known to take nothing now."""
+        output, already = connection.output, len(seen.taken)
+        if connection.number not in self._connections:
+            return
+        if output.is_blocked:
+            seen.held += output.pop_held([])
+            # What comes on top counts: a client that never reads must not be answered into our memory for ever.
+            seen.rest.append(OutputProgressed(connection.number, output.waiting_bytes, has_moved=False))
+            return
+        try:
+            is_done = output.write(seen.taken)
+        except OSError as error:
+            seen.rest += self._end_unwritable(connection, error)
+            return
+        if is_done:
+            output.forget_fresh()
+            return
+        self._watch(connection)
+        seen.held += output.pop_held(seen.taken[already:])
+        seen.rest.append(OutputProgressed(connection.number, output.waiting_bytes, has_moved=False))
+
+    def _write_more(self, connection: Connection) -> None:
+        """A blocked socket takes bytes again."""
+        output, before = connection.output, connection.output.waiting_bytes
+        seen = _Seen()
+        try:
+            if output.write(seen.taken):
+                self._watch(connection)
+        except OSError as error:
+            seen.rest += self._end_unwritable(connection, error)
+        else:
+            if output.waiting_bytes < before:
+                seen.rest.append(OutputProgressed(connection.number, output.waiting_bytes, has_moved=True))
+        observed = seen.events()
+        if observed:
+            self._report(observed)
+
+    # -- the end of a connection ---------------------------------------------------------------------
+
+    def _close(self, effect: effects.Close) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is None:
+            return
+        connection.is_paused = True
+        self._watch(connection)
+        connection.ended = connection.ended or effect.reason or "closed"
+        self._closing[effect.conn] = effect.reason
+        if not effect.is_after_flush:
+            self._recipients.pop(effect.conn, None)
+            self._others.pop(effect.conn, None)
+
+    def _end_unwritable(self, connection: Connection, error: OSError) -> list[Event]:
+        """A peer that left before it heard everything may have said something before that: hear it, then close."""
+        observed: list[Event] = []
+        for _ in range(_LAST_READS):
+            received = b"" if connection.ended else connection.receive()
+            if not received:
+                break
+            observed += connection.cut(received, self._wall_ms(), self._make_ids)
+        return [*observed, self._end(connection, f"writing failed ({error.strerror})")]
+
+    def _end(self, connection: Connection, reason: str) -> Event:
+        """Close a socket for good; what waited for it is lost."""
+        del self._connections[connection.number], self._by_fd[connection.fd]
+        connection.is_paused = True
+        self._poller.watch(connection.fd, reading=False, writing=False)
+        connection.socket.close()
+        return ConnectionClosed(connection.number, reason)
+
+    _ON_CONNECTION: ClassVar[dict[type, Any]] = {
+        effects.Deliver: _deliver,
+        effects.Write: _answer,
+        effects.WriteRows: _answer_rows,
+        effects.Close: _close,
+        effects.PauseReading: _pause,
+        effects.ResumeReading: _resume,
+    }
+
+
+class _Seen:
+    """What writing showed: tokens taken, tokens held after a first try, and the rest as events."""
+
+    __slots__ = ("held", "rest", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+        self.held: list[int] = []
+        self.rest: list[Event] = []
+
+    def events(self) -> list[Event]:
+        """All of it in the order in which the core must hear it: what was delivered before whose socket ended."""
+        observed: list[Event] = [DeliveriesTaken(tuple(self.taken))] if self.taken else []
+        if self.held:
+            observed.append(DeliveriesHeld(tuple(self.held)))
+        return observed + self.rest

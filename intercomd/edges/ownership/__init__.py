@@ -1,0 +1,1 @@
+"""The start lock, the claim and the life of one broker, on top of libintercom.ownership."""
