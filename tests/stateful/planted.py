@@ -1,0 +1,168 @@
+"""Bugs planted in the core, each of which must break one invariant where the explorer sees it.
+
+Owns the plants. Each changes one method of a part of the core while it is in place. Does not own finding them
+(``test_planted``).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from intercomd.core import effects
+from intercomd.core.counters import Counters
+from intercomd.core.deadlines import Deadlines
+from intercomd.core.dedupe import Dedupe
+from intercomd.core.deliveries import Deliveries
+from intercomd.core.membership import Membership
+from intercomd.core.obligations import Obligations
+from intercomd.core.quotas import Quotas
+from intercomd.core.roster import Roster
+from intercomd.core.router import Router
+from intercomd.core.stage import Stage
+from libintercom.wire.answers import DeliveryFailed, SessionLeft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug: in ``owner``, ``method`` is replaced by what ``change`` makes of the original."""
+
+    name: str
+    invariant: str
+    scenario: str
+    owner: type
+    method: str
+    change: Callable[[Callable[..., Any]], Callable[..., Any]]
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            original = getattr(self.owner, self.method)
+            stack.enter_context(patch.object(self.owner, self.method, self.change(original)))
+            yield
+
+
+def _nothing(_original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *_arguments, **_named: None
+
+
+def _always(answer: object) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return lambda _original: lambda *_arguments, **_named: answer
+
+
+def _on_effects(change: Callable[[Router, list[Any]], list[Any]]) -> Callable[..., Any]:
+    """Change what ``Router.handle`` asks for."""
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, event, now: change(self, original(self, event, now))
+
+    return wrap
+
+
+def _retire_twice(original: Callable[..., Any]) -> Callable[..., Any]:
+    def end(self: Obligations, ask: Any, reason: str) -> None:
+        original(self, ask, reason)
+        self.ended[reason] += 1
+
+    return end
+
+
+def _acknowledge_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start(self: Deliveries, delivery: Any, sender_row: bytes, message: bytes) -> None:
+        original(self, delivery, sender_row, message)
+        self.taken(delivery.token)
+
+    return start
+
+
+def _show_all(original: Callable[..., Any]) -> Callable[..., Any]:
+    def circles_for(self: Roster, viewer: Any) -> list[Any]:
+        own = original(self, viewer)
+        return [*own, *(children for children in self._children.values() if children not in own)]
+
+    return circles_for
+
+
+def _tell_all(original: Callable[..., Any]) -> Callable[..., Any]:
+    def leave(self: Membership, connection: Any) -> None:
+        session = connection.session
+        original(self, connection)
+        for other in list(self._state.roster.sessions.values()) if session else ():
+            self._state.turn.write(other.conn, SessionLeft(session_id=session.peer_id))
+
+    return leave
+
+
+def _hint_at_hidden(router: Router, asked: list[Any]) -> list[Any]:
+    """A refusal that differs when the target is there and hidden."""
+    is_there = "child-of-b" in router.state.roster.sessions
+    for effect in asked:
+        frame = effect.frame if isinstance(effect, effects.Write) else None
+        if is_there and isinstance(frame, DeliveryFailed) and frame.code == "not_found":
+            effect.frame = frame.replace(reason="Session not found here")
+    return asked
+
+
+def _drop_refusals(_router: Router, asked: list[Any]) -> list[Any]:
+    return [effect for effect in asked if not isinstance(getattr(effect, "frame", None), DeliveryFailed)]
+
+
+def _overtake(router: Router, asked: list[Any]) -> list[Any]:
+    """The first delivery of a connection is written again behind a later one."""
+    first: dict[int, Any] = vars(router).setdefault("planted_first", {})
+    again = []
+    for effect in asked:
+        if isinstance(effect, effects.Deliver):
+            if effect.conn in first:
+                before = first[effect.conn]
+                again.append(effects.Deliver(effect.conn, -effect.token, before.sender, before.message))
+            first.setdefault(effect.conn, effect)
+    return asked + again
+
+
+def _keep_gauge(original: Callable[..., Any]) -> Callable[..., Any]:
+    def move(self: Counters, gauge: str, place: str) -> None:
+        original(self, gauge, place)
+        if place == "delivered":
+            self.held[gauge] += 1
+
+    return move
+
+
+def _except_for(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Leave out one kind of key."""
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, key, *rest: None if key[0] == kind else original(self, key, *rest)
+
+    return wrap
+
+
+MAIN_WATCHES = "a main and another's child"
+PLANTS = (
+    Plant("an ask outlives its asker", "one end", "asks", Obligations, "leave", _nothing),
+    Plant("an ask ends twice", "one end", "asks", Obligations, "end", _retire_twice),
+    Plant("a reply ends nothing", "one end", "asks", Obligations, "answered_by", _nothing),
+    Plant("a refusal is swallowed", "one answer", "asks", Router, "handle", _on_effects(_drop_refusals)),
+    Plant("what is held is not answered", "one answer", "kernel", Deliveries, "held", _nothing),
+    Plant("acknowledged before it was taken", "taken first", "kernel", Deliveries, "start", _acknowledge_at_once),
+    Plant("everybody's children are listed", "visibility", "everything", Roster, "circles_for", _show_all),
+    Plant("a leaving is told to all", "visibility", "membership", Membership, "leave", _tell_all),
+    Plant("a leaving is told to nobody", "left once", "membership", Membership, "_tell_left", _nothing),
+    Plant("a hidden target has its own text", "twin", MAIN_WATCHES, Router, "handle", _on_effects(_hint_at_hidden)),
+    Plant("what was accepted is forgotten", "order", "asks", Dedupe, "find", _nothing),
+    Plant("a message comes again behind another", "order", "kernel", Router, "handle", _on_effects(_overtake)),
+    Plant("a recipient's queue has no end", "quotas", "kernel", Quotas, "recipient_excess", _nothing),
+    Plant("a pair may talk without end", "quotas", "budgets", Quotas, "pair_excess", _nothing),
+    Plant("a session may send without end", "quotas", "budgets", Quotas, "charge_send", _nothing),
+    Plant("the stage has no end", "quotas", "stage", Stage, "has_room_for", _always(answer=True)),
+    Plant("a gauge is not lowered", "balance", "kernel", Counters, "move", _keep_gauge),
+    Plant("a deadline outlives its ask", "deadlines", "asks", Deadlines, "clear", _except_for("ask")),
+    Plant("a staged message has no deadline", "deadlines", "stage", Deadlines, "set", _except_for("stage")),
+    Plant("a stalled socket has no deadline", "deadlines", "kernel", Deadlines, "set", _except_for("stall")),
+)

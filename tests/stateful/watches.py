@@ -1,0 +1,8 @@
+"""Every invariant that is looked at after each step."""
+
+from __future__ import annotations
+
+from tests.stateful.message_watches import Balance, OneAnswer, Order, Quotas, TakenFirst
+from tests.stateful.session_watches import Deadlines, LeftOnce, OneEnd, Visibility
+
+WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Balance, OneEnd, Deadlines, LeftOnce)

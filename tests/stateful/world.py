@@ -1,0 +1,236 @@
+"""A router with the cast around it, a scripted kernel and spool, and watches that look at everything.
+
+Owns who has which connection, what was said, and taking one step. The whole can be copied at any moment. Does not own
+which steps there are (``actions``) nor what must always hold (``watches``).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from intercomd.core import events
+from libintercom.wire.frames import encode_json
+from libintercom.wire.messages import Content, Message
+from libintercom.wire.record import dump_record
+from libintercom.wire.requests import Send
+from tests.stateful.cast import PARTS, Part, registration
+from tests.stateful.watches import WATCHES
+from tests.support.conversation import fake_uuid
+from tests.support.rig import Rig
+
+if TYPE_CHECKING:
+    from intercomd.core.effects import Effect
+    from intercomd.core.events import Event
+    from intercomd.core.router import Router
+    from libintercom.wire.requests import Request
+    from tests.stateful.actions import Action
+    from tests.stateful.watch import Watch
+
+# Deadlines that may still fire when everybody has left.
+_MAX_LAST_DEADLINES = 100
+_FRAME_BYTES = 200
+
+
+# Names of everything that happened in this interpreter: events, frames, and deadlines that were due.
+KINDS_SEEN: set[str] = set()
+
+
+@cache
+def compose(message_id: str, members: tuple[tuple[str, Any], ...]) -> tuple[Message, bytes]:
+    """A message and its bytes."""
+    message = Message(id=message_id, timestamp=1, content=Content(text="t"), **dict(members))
+    return message, encode_json(dump_record(message))
+
+
+class World(Rig):
+    """The play at one moment."""
+
+    def __init__(self, router: Router) -> None:
+        super().__init__(router)
+        self.endpoint = "waits"
+        # The open connection of each part, and whether it is registered there.
+        self.conns: dict[str, int] = {}
+        self.registered: set[str] = set()
+        self.watches: list[Watch] = [watch() for watch in WATCHES]
+        self.is_broken = False
+        # Whether what everybody receives is kept, until somebody takes it out of here.
+        self.is_listened_to = False
+        self.heard: dict[str, list[bytes]] = {}
+        self.has_stop_waiting = self.is_stop_cancellable = False
+        self._parts: dict[int, str] = {}
+        self._last_conn = 0
+        self._said = dict.fromkeys(PARTS, 0)
+        self._joined = dict.fromkeys(PARTS, 0)
+        # The last message of each part (to, id, members), and the last question that each was asked by each.
+        self.last: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self.questions: dict[tuple[str, str], str] = {}
+
+    # Looking.
+
+    def part_of(self, conn: int) -> Part | None:
+        """Who has, or had last, this connection."""
+        key = self._parts.get(conn)
+        return PARTS[key] if key else None
+
+    def present(self, conn: int) -> Part | None:
+        """Who is registered on this connection just now."""
+        part = self.part_of(conn)
+        return part if part and part.key in self.registered and self.conns.get(part.key) == conn else None
+
+    def socket_of(self, key: str) -> Any:
+        return self.listener.sockets[self.conns[key]]
+
+    def can_speak(self, key: str) -> bool:
+        return key in self.conns and self.socket_of(key).is_readable and not self.router.lifetime.is_over
+
+    def perform(self, action: Action) -> bool:
+        """One step of an alphabet; False when it cannot be done just now."""
+        return action.perform(self)
+
+    # Stepping: each returns whether it could be done.
+
+    def connect(self, key: str) -> bool:
+        if key in self.conns or not self.listener.is_accepting or self.has_stop_waiting or self.exit:
+            return False
+        self._last_conn += 1
+        self.conns[key] = self._last_conn
+        self._parts[self._last_conn] = key
+        self.listener.accept(self._last_conn)
+        return self.step(events.ConnectionAccepted(self._last_conn, self.at_ms))
+
+    def register(self, key: str) -> bool:
+        if not self.can_speak(key) or key in self.registered:
+            return False
+        self._joined[key] += 1
+        ids = [fake_uuid(1000 * sorted(PARTS).index(key) + 2 * self._joined[key] + at) for at in (0, 1)]
+        return self.say(key, registration(key), ids=tuple(ids))
+
+    def say(self, key: str, request: Request, message: bytes = b"", ids: tuple[str, ...] = ()) -> bool:
+        if not self.can_speak(key):
+            return False
+        return self.step(
+            events.FrameReceived(self.conns[key], request, _FRAME_BYTES + len(message), self.at_ms, message, ids)
+        )
+
+    def send(self, key: str, to: str, mark: str, **members: Any) -> bool:
+        """A message under a fresh id; its mark says what it is: ``p`` plain, ``s`` staged, ``r`` reply, ``q`` ask."""
+        if not self.can_speak(key) or key not in self.registered:
+            return False
+        self._said[key] += 1
+        message_id = f"{key}-{self._said[key]}{mark}"
+        self.last[key] = (to, message_id, members)
+        return self.send_again(key)
+
+    def send_again(self, key: str, **changes: Any) -> bool:
+        """The last message of a part, or with changes another one under its id."""
+        if key not in self.last or not self.can_speak(key) or key not in self.registered:
+            return False
+        to, message_id, members = self.last[key]
+        message, raw = compose(message_id, tuple(sorted({**members, **changes}.items())))
+        return self.say(key, Send(to=to, message=message), raw)
+
+    def hang_up(self, key: str) -> bool:
+        if key not in self.conns:
+            return False
+        conn = self.conns[key]
+        self.listener.drop(conn)
+        return self.step(events.ConnectionClosed(conn, "closed by peer"))
+
+    def wait(self) -> bool:
+        """Nothing happens until the next deadline."""
+        deadline = self.router.next_deadline()
+        if deadline is None or self.exit:
+            return False
+        self.is_broken = True
+        waiting = self.router.state.deadlines.keys()
+        self.fire(deadline)
+        KINDS_SEEN.update(f"deadline {key[0]}" for key in waiting - self.router.state.deadlines.keys())
+        return self._rest()
+
+    def step(self, *happened: Event) -> bool:
+        """Let something happen; then everything that must hold is looked at. After the exit nothing can."""
+        if self.exit:
+            return False
+        # Until it has come to rest again, an invariant may have been found broken.
+        self.is_broken = True
+        self.run(*happened)
+        return self._rest()
+
+    def wind_down(self) -> None:
+        """Everybody leaves and all time passes; then nothing may be left."""
+        self.spool = "stores"
+        self.step(*self.store_answers(is_stored=True))
+        for key in list(self.conns):
+            self.hang_up(key)
+        for _deadline in range(_MAX_LAST_DEADLINES):
+            if self.has_stop_waiting or not self.wait():
+                break
+        if not self.exit:
+            for watch in self.watches:
+                watch.end(self)
+
+    def outline(self) -> tuple[Any, ...]:
+        """What tells one state from another, without clocks, tokens and message numbers."""
+        state = self.router.state
+        sessions = tuple(
+            (key, conn, key in self.registered, self.socket_of(key).room_bytes, self.socket_of(key).waiting_bytes)
+            for key, conn in sorted(self.conns.items())
+        )
+        asks = tuple((ask.asker_id, ask.recipient_id, ask.is_waiting, ask.is_delivered) for ask in state.asks)
+        shown = tuple((part.registered.status, part.registered.accepts_asks) for part in state.roster.sessions.values())
+        held = tuple(state.counters.held.values()), tuple(state.counters.counts.values())
+        waiting = state.deadlines.keys()
+        due = tuple(sorted(str(key[0]) for key in waiting))
+        around = (self.spool, len(self.letters), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
+        return sessions, asks, shown, held, due, around, tuple(sorted(map(repr, state.stage.all_keys())))
+
+    # What the rig runs.
+
+    def decide(self, event: Event) -> None:
+        KINDS_SEEN.add(type(event).__name__)
+        if isinstance(event, events.FrameReceived):
+            KINDS_SEEN.add(event.frame.type)
+        for watch in self.watches:
+            watch.event(self, event)
+        self._follow(event)
+        super().decide(event)
+        if isinstance(event, events.ConnectionClosed):
+            del self.listener.sockets[event.conn]
+
+    def carry_out(self, effect: Effect) -> None:
+        for watch in self.watches:
+            watch.effect(self, effect)
+        kind = type(effect).__name__
+        if kind == "StopAccepting":
+            self.has_stop_waiting, self.is_stop_cancellable = True, effect.is_cancellable
+        elif kind == "Write" and effect.frame.type == "registered":
+            self.registered.add(self._parts[effect.conn])
+        super().carry_out(effect)
+
+    def _follow(self, event: Event) -> None:
+        """Who is there, from what happened."""
+        if isinstance(event, events.ConnectionClosed):
+            key = self._parts[event.conn]
+            self.conns.pop(key, None)
+            self.registered.discard(key)
+        elif isinstance(event, events.FrameReceived):
+            key = self._parts[event.conn]
+            if event.frame.type == "unregister":
+                self.registered.discard(key)
+            elif isinstance(event.frame, Send) and event.frame.message.is_ask:
+                self.questions[event.frame.to, key] = event.frame.message.id
+        elif isinstance(event, events.EndpointReleased | events.StopCancelled):
+            self.has_stop_waiting = False
+
+    def _rest(self) -> bool:
+        if not self.exit:
+            for watch in self.watches:
+                watch.rest(self)
+        self.log.clear()
+        for conn, socket in self.listener.sockets.items():
+            if self.is_listened_to:
+                self.heard.setdefault(self._parts[conn], []).extend(socket.arrived)
+            socket.arrived.clear()
+        self.is_broken = False
+        return True
