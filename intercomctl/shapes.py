@@ -1,0 +1,59 @@
+"""The JSON shapes that scripts rely on, one function each; members are only ever added.
+
+Owns the translation of the library's values into them. Does not own printing (``output``). A peer's text is given
+exactly as it came: JSON escapes it.
+"""
+
+from __future__ import annotations
+
+from libintercom.wire.record import dump_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from libintercom.inbound import Inbound
+    from libintercom.outcomes import Listing, Outcome
+    from libintercom.pending import PendingAsk
+    from libintercom.wire.messages import BrokerHello
+
+
+def outcome(told: Outcome) -> dict[str, Any]:
+    """``outcome, messageId, code?, reason?, accepted?, delivered?, deliveryUnknown`` and a refusal's details."""
+    return dump_record(told)
+
+
+def reply(inbound: Inbound) -> dict[str, Any]:
+    """``text, from, id, fromId, attachments?``: ``from`` is what to call the sender, ``id`` the reply's message ID."""
+    content = dump_record(inbound.message.content)
+    return {
+        **content,
+        "from": inbound.row.name or inbound.row.id,
+        "id": inbound.message.id,
+        "fromId": inbound.row.id,
+    }
+
+
+def pending(ask: PendingAsk) -> dict[str, Any]:
+    """``messageId, from, text, receivedAtMs``: a question that waits for a reply; ``from`` is the asker's row."""
+    raw = ask.inbound.raw
+    return {
+        "messageId": ask.message_id,
+        "from": raw["from"],
+        "text": ask.inbound.message.content.text,
+        "receivedAtMs": ask.at_ms,
+    }
+
+
+def listing(told: Listing) -> dict[str, Any]:
+    """``sessions, omitted``: rows as in ``list --json``, in the broker's order."""
+    from libintercom.roster import show_row  # imported here: only a joined session lists in this shape
+    from libintercom.targets import display_targets
+
+    targets = display_targets((row.id, row.name) for row in told.rows)
+    return {"sessions": [show_row(row, targets[row.id]) for row in told.rows], "omitted": told.omitted}
+
+
+def broker(hello: BrokerHello | None) -> dict[str, Any] | None:
+    """``program, version, pid, incarnation, startIdentity?, starter?``; None for a broker that does not say."""
+    return None if hello is None else dump_record(hello)
