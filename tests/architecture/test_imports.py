@@ -36,6 +36,8 @@ BREACHES = [
     ("core-only", "intercomd/core/router.py", "import msgspec"),
     ("libintercom-only", "libintercom/client.py", "import rich"),
     ("libintercom-only", "libintercom/client.py", "from intercomd.core import router"),
+    ("intercomd-only", "intercomd/serving.py", "from intercomctl import output"),
+    ("intercomd-only", "intercomd/settings.py", "import psutil"),
     ("ports-only", "intercomd/ports.py", "from intercomd.edges import clock"),
     ("shell-only", "intercomd/shell.py", "from intercomd.edges import clock"),
     ("shell-only", "intercomd/shell.py", "from intercomd import settings"),
