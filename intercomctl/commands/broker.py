@@ -16,6 +16,7 @@ from intercomctl import joining, output, shapes
 from intercomctl.options import JSON, Command
 from libintercom.errors import EXIT_UNKNOWN, IntercomError, NotRunning
 from libintercom.paths import find_places
+from libintercom.platforms import ANDROID, current_platform
 
 if TYPE_CHECKING:
     from libintercom.paths import Places
@@ -141,8 +142,11 @@ def _require_owner(places: Places, pid: int) -> None:
 
 
 def _open_process(pid: int) -> int | None:
-    """A handle of a process, where the system has such; a wait on it ends with the process."""
-    opener = getattr(os, "pidfd_open", None)
+    """A handle of a process, where the system has such; a wait on it ends with the process.
+
+    Not on Android: its sandbox may kill a program for the call instead of refusing it (ownership.md section 1).
+    """
+    opener = None if current_platform() == ANDROID else getattr(os, "pidfd_open", None)
     try:
         return None if opener is None else int(opener(pid))
     except OSError:

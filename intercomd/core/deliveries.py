@@ -68,7 +68,8 @@ class Deliveries:
     def start(self, delivery: Delivery, sender_row: bytes, message: bytes) -> None:
         """Put a message on its way."""
         state, token, recipient = self._state, delivery.token, delivery.recipient
-        self._open[token] = recipient.deliveries[token] = delivery
+        self._open[token] = delivery
+        recipient.tokens[token] = None
         state.quotas.hold(recipient, delivery.size_bytes)
         state.turn.effects.append(Deliver(recipient.conn, token, sender_row, message))
 
@@ -101,7 +102,7 @@ class Deliveries:
 
     def lose(self, recipient: Connection) -> None:
         """A recipient's socket is gone: what was accepted is dead, the rest was never delivered."""
-        for token in list(recipient.deliveries):
+        for token in list(recipient.tokens):
             delivery = self._close(token)
             if delivery is None:
                 continue
@@ -148,7 +149,7 @@ class Deliveries:
         delivery = self._open.pop(token, None)
         if delivery is None:
             return None
-        del delivery.recipient.deliveries[token]
+        del delivery.recipient.tokens[token]
         self._state.quotas.release(delivery.recipient, delivery.size_bytes)
         return delivery
 

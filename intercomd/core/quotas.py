@@ -6,7 +6,8 @@ Times are monotonic seconds.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from array import array
+from collections import OrderedDict
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
@@ -69,33 +70,41 @@ class Allowance:
 
 
 class Window:
-    """Messages of the last ``window_s`` seconds, counted by whole seconds and never too low."""
+    """Messages of the last ``window_s`` seconds, counted by whole seconds and never too low.
+
+    There is one for each pair that exchanged a message in that time, so it is kept small: eight bytes a second.
+    """
 
     __slots__ = ("_counts", "total")
 
     def __init__(self) -> None:
-        self._counts: deque[list[int]] = deque()
+        # A second, how many messages it had, the next second, and so on.
+        self._counts = array("I")
         self.total = 0
 
     def slide(self, now: float, window_s: float) -> None:
         """Forget what is older than the window."""
-        oldest = int(now - window_s)
-        while self._counts and self._counts[0][0] < oldest:
-            self.total -= self._counts.popleft()[1]
+        oldest, counts, gone = int(now - window_s), self._counts, 0
+        while gone < len(counts) and counts[gone] < oldest:
+            self.total -= counts[gone + 1]
+            gone += 2
+        if gone:
+            del counts[:gone]
 
     def add(self, now: float) -> bool:
         """Count one message; whether it is the first of its second."""
-        second = int(now)
+        second, counts = int(now), self._counts
         self.total += 1
-        if self._counts and self._counts[-1][0] == second:
-            self._counts[-1][1] += 1
+        if counts and counts[-2] == second:
+            counts[-1] += 1
             return False
-        self._counts.append([second, 1])
+        counts.append(second)
+        counts.append(1)
         return True
 
     def opens_at(self, window_s: float) -> float:
         """When the oldest counted messages leave the window."""
-        return self._counts[0][0] + 1 + window_s
+        return self._counts[0] + 1 + window_s
 
 
 class Quotas:

@@ -18,7 +18,6 @@ from libintercom.wire.messages import NATIVE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from intercomd.core.deliveries import Delivery
     from intercomd.core.rows import RowBytes
     from libintercom.wire.messages import Registration
 
@@ -82,7 +81,8 @@ class Connection:
     # Deliveries in our memory for this socket, and all bytes that wait for it.
     held_messages: int = 0
     held_bytes: int = 0
-    deliveries: dict[int, Delivery] = field(default_factory=dict)
+    # Tokens of the deliveries that have not ended, in order.
+    tokens: dict[int, None] = field(default_factory=dict)
     waiting_bytes: int = 0
     is_stalled: bool = False
     partial_bytes: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +20,11 @@ from libintercom.ownership.inspection import inspect
 from libintercom.ownership.locks import probe_lock, try_lock
 from libintercom.ownership.readings import read_ours
 from libintercom.ownership.verdict import HELD, LIVE
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from intercomd.edges.ownership.holding import Ownership
     from libintercom.paths import Places
@@ -243,3 +246,28 @@ def test_republishing_over_a_dead_socket(places: Places, own: Callable[[], Owner
     assert ownership.republish() is None
     former.close()
     assert is_served_by_us(places, ownership.listening)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-tmpfiles"), reason="needs systemd-tmpfiles, the cleaner itself")
+def test_the_cleaner_of_temporary_files_leaves_a_living_broker_alone(
+    places: Places, own: Callable[[], Ownership], tmp_path: Path
+) -> None:
+    ownership = own()
+    parent = os.path.dirname(places.runtime_dir)
+    rules = tmp_path / "rules.conf"
+    rules.write_text(f"d {parent} 0700 - - 1ms\n")
+    with open(f"{parent}/old", "w", encoding="ascii"):
+        pass
+
+    def clean() -> bool:
+        subprocess.run(["systemd-tmpfiles", "--clean", str(rules)], check=True)
+        return not os.path.exists(f"{parent}/old")
+
+    wait_until(clean, "the cleaner to remove an old file")
+    assert ownership.check() == IN_PLACE
+    assert is_served_by_us(places, ownership.listening)
+    # The same directory without a living broker is cleaned: it was the lock that kept it.
+    ownership.listening.close()
+    ownership.release()
+    clean()
+    assert not os.path.exists(places.record)

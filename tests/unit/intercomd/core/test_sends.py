@@ -215,3 +215,38 @@ def test_two_mains_of_one_root_and_their_child_reach_each_other() -> None:
     for conn, to in (("m", "two"), ("n", "kid"), ("k", "one"), ("k", "two")):
         talk.says(conn, send(to, f"{conn}-{to}"))
         assert [frame["type"] for frame in talk.receives(conn) if frame["type"] != "message"] == ["delivered"]
+
+
+def test_a_target_means_what_it_means_now_and_not_what_it_meant_before() -> None:
+    """Whatever is kept of an earlier resolution: every change of who can be found counts at once."""
+    talk = pair().joins("c", "carol")
+    delivered = {"type": "delivered", "messageId": "<any>"}
+
+    def goes_to(conn: str, number: int) -> None:
+        talk.says("a", send("bob", f"m{number}")).expects("a", delivered)
+        arrived = [frame for frame in talk.receives(conn) if frame["type"] == "message"]
+        assert [frame["message"]["id"] for frame in arrived] == [f"m{number}"]
+
+    goes_to("b", 1)
+    goes_to("b", 2)
+    talk.says("b", {"type": "presence", "name": "robert"}).says("c", {"type": "presence", "name": "bob"})
+    goes_to("c", 3)
+    talk.says("b", {"type": "presence", "name": "Bob"})
+    assert refused(talk, "a", send("bob", "m4"))["code"] == "ambiguous"
+    talk.hangs_up("c").receives("a")
+    goes_to("b", 5)
+    talk.says("b", {"type": "unregister"}).receives("a")
+    assert refused(talk, "a", send("bob", "m6"))["code"] == "not_found"
+    talk.joins("b2", "bob", id="session-b", rootSessionId="R1", parentSessionId="R1")
+    assert refused(talk, "a", send("bob", "m7"))["code"] == "not_found"
+    talk.says("a", {"type": "presence", "name": "bob"})
+    assert refused(talk, "a", send("bob", "m8"))["code"] == "self_target"
+
+
+def test_what_is_kept_of_targets_is_bounded() -> None:
+    talk = pair(send_burst=10_000)
+    for spaces in range(300):
+        talk.says("a", send(" " * spaces + "bob", f"m{spaces}")).receives("a")
+    session = talk.router.state.roster.sessions["session-a"]
+    assert len(session.aims) <= 64
+    assert max(map(len, session.aims)) <= 128
