@@ -24,7 +24,7 @@ _ANSWER_S = 10.0
 _ROUNDS = 2
 _MARK = "barrier-"
 # How long nothing must come where a vector lets time pass and expects nothing; longer than the stage's quiet time.
-_QUIET_S = 0.6
+_QUIET_S = 0.9
 
 
 class _Peer:
@@ -52,7 +52,9 @@ class _Peer:
         try:
             self.socket.sendall(written)
         except (BrokenPipeError, ConnectionResetError):
-            self.is_closed = True
+            # The broker ended it; what it said before that is still to be read.
+            while not self.is_closed:
+                self.read()
 
     def read(self) -> None:
         """Take what is there; the caller knows that something is, or the end."""

@@ -15,6 +15,7 @@ from intercomd.edges.listener.accepting import Acceptor
 from libintercom.errors import TooLarge
 from libintercom.wire.frames import MAX_FRAME_BYTES, frame
 from tests.support.covering import covers
+from tests.support.ctl import Ctl
 from tests.support.daemon import running_daemon
 from tests.support.raw_peer import RawPeer
 from tests.support.sayings import register, replace, send
@@ -31,7 +32,8 @@ SECRET = "Zaubernuss"
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running_daemon() as started:
+    # It must not leave between two tests.
+    with running_daemon(environment={"PI_INTERCOM_IDLE_EXIT_S": "none"}) as started:
         yield started
 
 
@@ -121,3 +123,21 @@ def test_sigterm_flushes_the_stage():
             assert bob.hear()["message"]["content"]["text"] == "the last word"
             assert bob.hear_payload() == b""
         assert daemon.wait_exit() == 0
+
+
+@covers("9.2-own-programs", "9.2-observer-scope")
+def test_command_line_sees_as_the_session_whose_shell_it_runs_in(daemon: Daemon):
+    with RawPeer(daemon.socket_path) as main, RawPeer(daemon.socket_path) as kid, RawPeer(daemon.socket_path) as other:
+        main.say(register("main", id="main-of-one", rootSessionId="main-of-one"))
+        kid.say(register("kid", id="kid-of-one", rootSessionId="main-of-one", parentSessionId="main-of-one"))
+        other.say(register("other", id="other-main"))
+        main.hear(), kid.hear(), other.hear()
+        assert _mains_seen(Ctl(daemon.directory)) == ["main", "other"]
+        lineage = {"PI_INTERCOM_ROOT_SESSION_ID": "main-of-one", "PI_INTERCOM_PARENT_SESSION_ID": "main-of-one"}
+        assert _mains_seen(Ctl(daemon.directory, **lineage)) == ["main"]
+        only_root = Ctl(daemon.directory, PI_INTERCOM_ROOT_SESSION_ID="main-of-one").run("list", "--json")
+        assert only_root.status == 2
+
+
+def _mains_seen(ctl: Ctl) -> list[str]:
+    return sorted(row["name"] for row in ctl.run("list", "--json").json["mains"])

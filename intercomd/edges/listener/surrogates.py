@@ -89,4 +89,4 @@ def _unused_character(payload: bytes) -> str:
 
 
 def _code(found: bytes) -> int:
-    return int(found[2:], 16) if len(found) == _ESCAPED_BYTES else ord(found.decode())
+    return int(found[-4:], 16) if len(found) == _ESCAPED_BYTES else ord(found.decode())
