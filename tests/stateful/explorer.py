@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Self
 
@@ -105,10 +106,15 @@ class _Walk:
 
     def _look_further(self, world: Play, here: list[str]) -> None:
         self.report.sequences += 1
-        self.report.states.add(hash(world.outline()))
+        self.report.states.add(_digest(world.outline()))
         deeper = Copy(world) if len(here) < self.scenario.depth else None
         if self.report.sequences % _WIND_DOWN_EVERY == 0:
             self.report.wound_down += 1
             world.wind_down()
         if deeper is not None:
             self.go(deeper, here, self.scenario.alphabet)
+
+
+def _digest(outline: tuple[object, ...]) -> int:
+    """The same for the same state in every interpreter, which the built-in hash is not."""
+    return int.from_bytes(blake2b(repr(outline).encode(), digest_size=8).digest())

@@ -1,7 +1,7 @@
 """One accepted socket: bytes in, events out.
 
-Owns reading at most 64 KiB per turn, cutting and decoding frames, and saying how much of an incomplete frame is held.
-Does not own when it is read (``listener``) nor its writing (``output``).
+Owns reading at most 64 KiB and looking at some frames of it per turn, cutting and decoding them, and saying how much
+of an incomplete frame is held. Does not own when it is read (``listener``, ``rounds``) nor its writing (``output``).
 
 A connection that the core paused is not read at all, so that its peer's end is noticed when it is resumed, or when a
 write to it fails. Pauses are short (a budget refills) or end with the peer's own reading.
@@ -9,6 +9,7 @@ write to it fails. Pauses are short (a budget refills) or end with the peer's ow
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected
@@ -20,7 +21,7 @@ from libintercom.wire.requests import Register
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from intercomd.core.events import Event
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # What one connection may bring in one turn of the loop (wire.md 14.6).
 READ_BYTES = 64 * 1024
+# Frames looked at in one turn; 64 KiB may hold two thousand. Whoever speaks meanwhile waits for so many at most, so they
+# take no longer than the round trip of one message: fewer would cost throughput, since a turn's output is one write.
+FRAMES_PER_TURN = 16
 # A held frame is reported again when it grew or shrank by this much: half of what the core may be behind by.
 _REPORT_STEP_BYTES = 32 * 1024
 
@@ -36,19 +40,22 @@ class Connection:
     """One connection by its number.
 
     ``ended`` is why nothing more comes from it, ``""`` while something may. ``is_rejected``: for a bad frame, so that
-    the core is yet to close it.
+    the core is yet to close it. ``lost`` is why nothing goes to it any more; it is read ``reads_left`` times then.
     """
 
     __slots__ = (
         "_reader",
         "_reported_bytes",
+        "_rest",
         "ended",
         "fd",
         "is_new",
         "is_paused",
         "is_rejected",
+        "lost",
         "number",
         "output",
+        "reads_left",
         "socket",
     )
 
@@ -60,9 +67,18 @@ class Connection:
         self.is_new = True
         self.is_rejected = False
         self.ended = ""
+        self.lost = ""
+        self.reads_left = 0
         # Only while a frame is incomplete: most connections are idle most of the time.
         self._reader: FrameReader | None = None
         self._reported_bytes = 0
+        # Payloads that were read and not looked at yet.
+        self._rest: Iterator[bytes] | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether frames that were read may still have to be looked at."""
+        return self._rest is not None
 
     def receive(self) -> bytes:
         """What the socket has, at most ``READ_BYTES``; empty when it has nothing or has ended."""
@@ -78,19 +94,27 @@ class Connection:
         return received
 
     def cut(self, received: bytes, at_ms: int, make_ids: MakeIds) -> list[Event]:
-        """The events in what was received. A bad frame is the last one; nothing behind it is looked at."""
+        """The events in the first frames of what was received; ``has_more`` says whether others follow."""
         self.is_new = False
+        self._rest = iter(self._payloads(received))
+        return self.cut_on(at_ms, make_ids)
+
+    def cut_on(self, at_ms: int, make_ids: MakeIds) -> list[Event]:
+        """The events in the next frames. A bad frame is the last one; nothing behind it is looked at."""
         observed: list[Event] = []
         try:
-            for payload in self._payloads(received):
+            for payload in islice(self._rest or (), FRAMES_PER_TURN):
                 frame, message = decode_request(payload)
                 ids = make_ids() if not message and isinstance(frame, Register) else ()
                 observed.append(FrameReceived(self.number, frame, len(payload), at_ms, message, ids))
         except InvalidFrame as error:
+            self._rest = None
             self.ended, self.is_rejected = f"invalid frame: {error.reason}", True
             observed.append(FrameRejected(self.number, error.reason))
             return observed
-        self._report_partial(observed)
+        if len(observed) < FRAMES_PER_TURN:
+            self._rest = None
+            self._report_partial(observed)
         return observed
 
     def _payloads(self, received: bytes) -> Iterable[bytes]:

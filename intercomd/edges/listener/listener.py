@@ -22,6 +22,7 @@ from intercomd.core.events import (
 from intercomd.edges.listener.codec import encode_answer, join_rows
 from intercomd.edges.listener.connection import Connection
 from intercomd.edges.listener.nonces import Nonces
+from intercomd.edges.listener.rounds import Rounds
 from libintercom.wire.frames import frame
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class SocketListener:
         self._last_number = 0
         self._connections: dict[int, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
+        self._rounds = Rounds(loop, self._read_on)
         # Written to since the last flush: those with a message to deliver, and the others.
         self._recipients: dict[int, Connection] = {}
         self._others: dict[int, Connection] = {}
@@ -145,11 +147,24 @@ class SocketListener:
                 connection.ended = "a self-check's probe"
             else:
                 observed = connection.cut(received, self._wall_ms(), self._make_ids)
-        if connection.ended:
-            connection.is_paused = True
+        if connection.ended and not connection.is_rejected:
+            observed += self._finish(connection)
+        self._settle_read(connection, observed)
+
+    def _read_on(self, connection: Connection) -> None:
+        """Look at more of what was read before."""
+        if connection.lost:
+            self._settle_read(connection, self._hear_last(connection))
+        else:
+            self._settle_read(connection, connection.cut_on(self._wall_ms(), self._make_ids))
+
+    def _settle_read(self, connection: Connection, observed: list[Event]) -> None:
+        """What comes next from this connection: nothing, the frames left over, or what its socket brings."""
+        if connection.number in self._connections:
+            connection.is_paused = connection.is_paused or bool(connection.ended)
+            if connection.has_more:
+                self._rounds.add(connection)
             self._watch(connection)
-            if not connection.is_rejected:
-                observed += self._finish(connection)
         if observed:
             self._report(observed)
 
@@ -168,17 +183,22 @@ class SocketListener:
         connection = self._connections.get(effect.conn)
         if connection is not None:
             connection.is_paused = True
+            self._rounds.remove(connection)
             self._watch(connection)
 
     def _resume(self, effect: effects.ResumeReading) -> None:
         connection = self._connections.get(effect.conn)
         if connection is not None and not connection.ended:
             connection.is_paused = False
+            if connection.has_more:
+                self._rounds.add(connection)
             self._watch(connection)
 
     def _watch(self, connection: Connection) -> None:
         """Watch a socket for what it waits for now."""
-        self._poller.watch(connection.fd, reading=not connection.is_paused, writing=connection.output.is_blocked)
+        is_reading = not (connection.is_paused or connection.has_more or connection.lost)
+        is_writing = connection.output.is_blocked and not connection.lost
+        self._poller.watch(connection.fd, reading=is_reading, writing=is_writing)
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -209,7 +229,7 @@ class SocketListener:
     def _write(self, connection: Connection, seen: _Seen) -> None:
         """Offer a connection's output to the kernel, unless it is known to take nothing now."""
         output, already = connection.output, len(seen.taken)
-        if connection.number not in self._connections:
+        if connection.number not in self._connections or connection.lost:
             return
         if output.is_blocked:
             seen.held += output.pop_held([])
@@ -219,7 +239,7 @@ class SocketListener:
         try:
             is_done = output.write(seen.taken)
         except OSError as error:
-            seen.rest += self._end_unwritable(connection, error)
+            seen.rest += self._lose_peer(connection, error)
             return
         if is_done:
             output.forget_fresh()
@@ -236,7 +256,7 @@ class SocketListener:
             if output.write(seen.taken):
                 self._watch(connection)
         except OSError as error:
-            seen.rest += self._end_unwritable(connection, error)
+            seen.rest += self._lose_peer(connection, error)
         else:
             if output.waiting_bytes < before:
                 seen.rest.append(OutputProgressed(connection.number, output.waiting_bytes, has_moved=True))
@@ -251,6 +271,7 @@ class SocketListener:
         if connection is None:
             return
         connection.is_paused = True
+        self._rounds.remove(connection)
         self._watch(connection)
         connection.ended = connection.ended or effect.reason or "closed"
         self._closing[effect.conn] = effect.reason
@@ -258,20 +279,34 @@ class SocketListener:
             self._recipients.pop(effect.conn, None)
             self._others.pop(effect.conn, None)
 
-    def _end_unwritable(self, connection: Connection, error: OSError) -> list[Event]:
+    def _lose_peer(self, connection: Connection, error: OSError) -> list[Event]:
         """A peer that left before it heard everything may have said something before that: hear it, then close."""
+        connection.lost = f"writing failed ({error.strerror})"
+        connection.reads_left = _LAST_READS
+        observed = self._hear_last(connection)
+        if connection.number in self._connections:
+            self._watch(connection)
+            self._rounds.add(connection)
+        return observed
+
+    def _hear_last(self, connection: Connection) -> list[Event]:
+        """One turn of a connection whose peer is gone; the last one closes it."""
         observed: list[Event] = []
-        for _ in range(_LAST_READS):
-            received = b"" if connection.ended else connection.receive()
-            if not received:
-                break
-            observed += connection.cut(received, self._wall_ms(), self._make_ids)
-        return [*observed, self._end(connection, f"writing failed ({error.strerror})")]
+        if connection.has_more:
+            observed = connection.cut_on(self._wall_ms(), self._make_ids)
+        elif connection.reads_left and not connection.ended:
+            connection.reads_left -= 1
+            if received := connection.receive():
+                observed = connection.cut(received, self._wall_ms(), self._make_ids)
+        if observed and not connection.ended:
+            return observed
+        return [*observed, self._end(connection, connection.lost)]
 
     def _end(self, connection: Connection, reason: str) -> Event:
         """Close a socket for good; what waited for it is lost."""
         del self._connections[connection.number], self._by_fd[connection.fd]
         connection.is_paused = True
+        self._rounds.remove(connection)
         self._poller.watch(connection.fd, reading=False, writing=False)
         connection.socket.close()
         return ConnectionClosed(connection.number, reason)
