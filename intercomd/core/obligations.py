@@ -32,8 +32,12 @@ class Obligations:
         state = self._state
         if not asker.has_ext:
             # A client without ``ext:1`` makes one ask at a time: it gave up on the one before, waiting now or not.
-            for earlier in state.asks.of_asker(asker.peer_id):
-                self._stop_waiting(earlier)
+            earlier = state.asks.of_asker(asker.peer_id)
+            for given_up in earlier:
+                self._stop_waiting(given_up)
+            if len(earlier) >= state.limits.max_asks_per_asker:
+                # It cannot withdraw a question either: the oldest makes room, or it could never ask again.
+                self.end(earlier[0], ends.REPLACED)
         self.opened += 1
         state.asks.open(ask)
         if ask.is_waiting:

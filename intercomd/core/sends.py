@@ -198,8 +198,9 @@ class Sends:
         if state.asks.find(asker_id, message.id) is not None:
             reason = f'Ask to "{refusals.clip(attempt.to)}": a question with its id is still open; ask under a new id'
             return refusals.refusal(message.id, "message_id_reuse", reason)
+        asked = state.asks.count_of_asker(asker_id) if attempt.sender.has_ext else 0
         for rule, count, limit in (
-            ("asker_asks", state.asks.count_of_asker(asker_id), limits.max_asks_per_asker),
+            ("asker_asks", asked, limits.max_asks_per_asker),
             ("recipient_asks", state.asks.count_of_recipient(recipient_id), limits.max_asks_per_recipient),
         ):
             if count >= limit:

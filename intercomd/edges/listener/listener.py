@@ -162,7 +162,7 @@ class SocketListener:
         """What comes next from this connection: nothing, the frames left over, or what its socket brings."""
         if connection.number in self._connections:
             connection.is_paused = connection.is_paused or bool(connection.ended)
-            if connection.has_more:
+            if connection.has_more or connection.lost:
                 self._rounds.add(connection)
             self._watch(connection)
         if observed:
@@ -181,7 +181,7 @@ class SocketListener:
 
     def _pause(self, effect: effects.PauseReading) -> None:
         connection = self._connections.get(effect.conn)
-        if connection is not None:
+        if connection is not None and not connection.lost:
             connection.is_paused = True
             self._rounds.remove(connection)
             self._watch(connection)
@@ -284,23 +284,25 @@ class SocketListener:
         connection.lost = f"writing failed ({error.strerror})"
         connection.reads_left = _LAST_READS
         observed = self._hear_last(connection)
+        while connection.number in self._connections and not connection.has_more:
+            observed += self._hear_last(connection)
         if connection.number in self._connections:
+            # It said much: in turns, like anybody.
             self._watch(connection)
             self._rounds.add(connection)
         return observed
 
     def _hear_last(self, connection: Connection) -> list[Event]:
-        """One turn of a connection whose peer is gone; the last one closes it."""
+        """A little more of a connection whose peer is gone; when there is nothing more, its end."""
         observed: list[Event] = []
         if connection.has_more:
             observed = connection.cut_on(self._wall_ms(), self._make_ids)
-        elif connection.reads_left and not connection.ended:
+        elif connection.reads_left and not connection.ended and (received := connection.receive()):
             connection.reads_left -= 1
-            if received := connection.receive():
-                observed = connection.cut(received, self._wall_ms(), self._make_ids)
-        if observed and not connection.ended:
-            return observed
-        return [*observed, self._end(connection, connection.lost)]
+            observed = connection.cut(received, self._wall_ms(), self._make_ids)
+        else:
+            connection.ended = connection.ended or connection.lost
+        return [*observed, self._end(connection, connection.lost)] if connection.ended else observed
 
     def _end(self, connection: Connection, reason: str) -> Event:
         """Close a socket for good; what waited for it is lost."""

@@ -102,6 +102,14 @@ def test_budgets_come_before_circles() -> None:
     assert refused(talk, "a", ask("bob", "q2"))["code"] == "rate_limited"
 
 
+def test_the_oldest_question_of_a_client_that_cannot_withdraw_one_makes_room() -> None:
+    talk = Conversation(max_asks_per_asker=2).joins("a", "alice").joins("b", "bob", ext=1)
+    talk.says("a", ask("bob", "q1"), ask("bob", "q2"), ask("bob", "q3"))
+    assert [frame["messageId"] for frame in talk.receives("a")] == ["q1", "q2", "q3"]
+    retired = [frame for frame in talk.receives("b") if frame["type"] == "ask_retired"]
+    assert [(frame["messageId"], frame["reason"]) for frame in retired] == [("q1", "replaced")]
+
+
 def test_exactly_so_many_questions_are_open_for_an_asker_and_for_a_recipient() -> None:
     talk = pair(max_asks_per_asker=2).says("a", ask("bob", "q1"), ask("bob", "q2"))
     talk.receives("a")
