@@ -46,47 +46,52 @@ class RowBytes:
         self.last_intercom_ms: float = session.last_intercom_activity or 0
         self.is_stalled = False
         self._heads: dict[bool, bytes] = {}
-        self._whole: dict[bool, bytes] = {}
+        # The whole row as it is, for each kind of reader; empty when it changed since. Lists of thousands read these.
+        self.plain = self.extended = b""
 
     def seen(self, at_ms: int) -> None:
         """The session was heard."""
         # Within one millisecond nothing changes, so a busy session's row is composed once a moment.
         if at_ms != self.last_seen_ms:
             self.last_seen_ms = at_ms
-            self._whole.clear()
+            self._forget()
 
     def exchanged(self, at_ms: int) -> None:
         """The session sent or was sent a message."""
         if at_ms != self.last_intercom_ms or at_ms != self.last_seen_ms:
             self.last_seen_ms = self.last_intercom_ms = at_ms
-            self._whole.clear()
+            self._forget()
 
     def change(self, session: Registration) -> None:
         """The registered facts changed by presence."""
         self.session = session
         self._heads.clear()
-        self._whole.clear()
+        self._forget()
 
     def correct_activity(self, at_ms: float) -> None:
         """The session says when it last exchanged a message."""
         self.last_intercom_ms = at_ms
-        self._whole.clear()
+        self._forget()
 
     def stall(self, *, is_stalled: bool) -> None:
         """The session's socket stopped, or began again, to take bytes."""
         self.is_stalled = is_stalled
-        self._whole.clear()
+        self._forget()
 
     def render(self, *, is_extended: bool) -> bytes:
         """The row's JSON object."""
-        whole = self._whole.get(is_extended)
-        if whole is None:
-            whole = self._whole[is_extended] = self._compose(is_extended=is_extended)
-        return whole
+        if is_extended:
+            self.extended = self.extended or self._compose(is_extended=True)
+            return self.extended
+        self.plain = self.plain or self._compose(is_extended=False)
+        return self.plain
 
     def size_bytes(self) -> int:
         """The size of the row at its largest, whatever comes to it without being asked."""
         return len(self._compose(is_extended=True)) + _GROWTH_BYTES
+
+    def _forget(self) -> None:
+        self.plain = self.extended = b""
 
     def _compose(self, *, is_extended: bool) -> bytes:
         head = self._heads.get(is_extended)
