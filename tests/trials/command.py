@@ -1,0 +1,42 @@
+"""The command line of a trial: its counts, its seed, and how it ends.
+
+Owns ``--seed`` and one option per count, the first line (which says how to repeat the run) and the last ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Command:
+    """One run of a trial; ``counts`` are its numbers in full, each of them an option."""
+
+    def __init__(self, name: str, about: str | None, **counts: int) -> None:
+        parser = argparse.ArgumentParser(prog=f"python -m tests.trials.{name}", description=about)
+        parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+        for count, full in counts.items():
+            parser.add_argument(f"--{count}", type=int, default=full, help=f"in full: {full}")
+        self.options = parser.parse_args()
+        self.seed: int = self.options.seed
+        self._begun_s = time.monotonic()
+        told = ", ".join(f"{count} {getattr(self.options, count)} (in full {full})" for count, full in counts.items())
+        self.say(f"{name}: seed {self.seed} (repeat with --seed {self.seed})" + (f"; {told}" if told else ""))
+
+    @staticmethod
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    def end(self, violations: Sequence[str]) -> int:
+        """Print every violation and the time; the exit status."""
+        for violation in violations:
+            self.say(f"VIOLATED {violation}")
+        self.say(f"{len(violations)} violations, {time.monotonic() - self._begun_s:.0f} s")
+        return 1 if violations else 0

@@ -1,0 +1,1 @@
+"""What surrounds a client never reaches the broker that it starts. ``python -m tests.trials.environment``."""
