@@ -64,7 +64,9 @@ class Rounds(Generic[T]):
 
     def why_not(self, *names: str) -> str:
         """Why one of them has no figures; ``""`` when all have."""
-        reasons = [f"{name}: {self.failures.get(name, 'not here')}" for name in names if name not in self.found]
+        absent = {brokers.C: "there is no C compiler"}
+        known = {**absent, **self.failures}
+        reasons = [f"{name}: {known.get(name, 'not here')}" for name in names if name not in self.found]
         return "; ".join(reasons)
 
 
