@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 
-from intercomctl import failures, options, output
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +20,16 @@ HOT = ("list", "send")
 
 def main() -> None:
     """Run the command line of this process and end it with the exit status."""
-    output.prepare()
-    sys.exit(failures.guard(lambda: run(sys.argv[1:])))
+    try:
+        # Imported here: an interrupt while they load is an interrupt, and no traceback.
+        from intercomctl import failures, output
+
+        output.prepare()
+        status = failures.guard(lambda: run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        # 128 and SIGINT's number, as in ``libintercom.errors``; nothing had begun, so there is nothing to say.
+        status = 130
+    sys.exit(status)
 
 
 def run(words: Sequence[str]) -> int:
@@ -37,6 +43,8 @@ def run(words: Sequence[str]) -> int:
 
 
 def _run_hot(words: Sequence[str]) -> int | None:
+    from intercomctl import failures, options
+
     command = _hot_command(words[0])
     values = options.parse(command, words[1:])
     return None if values is None else failures.run_command(command, values)

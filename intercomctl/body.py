@@ -40,6 +40,18 @@ ATTACH = options(
 )
 PARAMETERS = (TEXT, STDIN, BODY_FILE, ATTACH)
 
+
+class BodyTooLarge(TooLarge):
+    """A text or an attachment that no message can hold. It is not read whole, so only the limit is known exactly."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(MAX_FRAME_BYTES + 1, MAX_FRAME_BYTES)
+        self.source = source
+
+    def __str__(self) -> str:
+        return f"{self.source} is over {self.limit_bytes} bytes, the most that a message can hold. Nothing was sent."
+
+
 # Said in the help of every command that takes a body.
 VISIBILITY = (
     "Every user of this machine can see the command lines of running programs, TEXT included. Use --stdin or "
@@ -63,15 +75,15 @@ def read_text(text: str | None, *, is_stdin: bool, body_file: str | None, has_at
     if len(given) > 1:
         raise InvalidUsage(f"{' and '.join(given)} are given; the text comes from one of them.")
     if text is not None:
-        # Bytes of the command line that are not UTF-8 arrive as lone surrogates; a peer could not print them.
-        return os.fsencode(text).decode("utf-8", "replace")
+        return _read_word(text)
     if is_stdin:
-        return _decode(sys.stdin.buffer.read(MAX_FRAME_BYTES + 1), "standard input")
+        return _decode(_read_input(), "standard input")
     if body_file:
         return _read_file(body_file)
     if has_attachments:
         return None
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    # It is None when the program was started with it closed.
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         return _edit()
     raise InvalidUsage("there is no text. Give TEXT, --stdin or --body-file, or attach a file.")
 
@@ -105,6 +117,24 @@ def _read_attachment(text: str) -> Attachment:
     return Attachment(type=kind, name=name, content=_read_file(path))
 
 
+def _read_word(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # Bytes that the locale does not know arrive as lone surrogates: UTF-8 all the same, or what no peer can print.
+        return os.fsencode(text).decode("utf-8", "replace")
+    return text
+
+
+def _read_input() -> bytes:
+    try:
+        if sys.stdin is None:
+            raise InvalidUsage("standard input is closed. Nothing was sent.")
+        return sys.stdin.buffer.read(MAX_FRAME_BYTES + 1)
+    except OSError as failure:
+        raise InvalidUsage(f"cannot read standard input: {failure.strerror}. Nothing was sent.") from None
+
+
 def _read_file(path: str) -> str:
     try:
         with open(path, "rb") as file:
@@ -116,7 +146,7 @@ def _read_file(path: str) -> str:
 
 def _decode(raw: bytes, source: str) -> str:
     if len(raw) > MAX_FRAME_BYTES:
-        raise TooLarge(len(raw), MAX_FRAME_BYTES)
+        raise BodyTooLarge(source)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -130,10 +160,14 @@ def _edit() -> str:
     import tempfile
 
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR
+    try:
+        words = shlex.split(editor)
+    except ValueError as wrong:
+        raise InvalidUsage(f"cannot read the editor's command line ({editor}): {wrong}. Set EDITOR.") from None
     descriptor, path = tempfile.mkstemp(prefix="intercom-", suffix=".txt")
     os.close(descriptor)
     try:
-        command = [*shlex.split(editor), path]
+        command = [*words, path]
         status = subprocess.run(command, check=False).returncode  # noqa: S603 - the user's own choice
         if status:
             raise InvalidUsage(f"the editor ({editor}) ended with status {status}. Nothing was sent.")

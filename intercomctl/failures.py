@@ -47,6 +47,8 @@ _NOT_SENT_STATUSES = {
     "too_large": errors.EXIT_USAGE,
     outcomes.NOT_CONNECTED: errors.EXIT_UNREACHABLE,
 }
+# An interrupt before anything left; the word that the library has for a wait that its own side ended.
+_CANCELLED = "cancelled"
 # The codes of a target that the roster would have helped with.
 _TARGET_CODES = ("not_found", "ambiguous", "too_short")
 
@@ -97,13 +99,21 @@ def hint_at_roster(outcome: Outcome, call: str = f"{output.PROGRAM} list") -> st
     return f" See who is there: {call}" if outcome.code in _TARGET_CODES else ""
 
 
-def tell_not_sent(message_id: str, failure: IntercomError, *, is_json: bool) -> int:
+def tell_not_sent(message_id: str, failure: IntercomError | KeyboardInterrupt, *, is_json: bool) -> int:
     """Say that a message never left this program, and why; return the exit status."""
-    output.note(str(failure))
+    reason = str(failure) or "interrupted. The message was not sent."
+    output.note(reason)
     if is_json:
-        code = outcomes.NOT_CONNECTED if failure.exit_status == errors.EXIT_UNREACHABLE else "invalid_message"
-        output.emit(shapes.outcome(outcomes.not_sent(message_id, code, str(failure))))
-    return failure.exit_status
+        output.emit(shapes.outcome(outcomes.not_sent(message_id, _code_of(failure), reason)))
+    return EXIT_INTERRUPTED if isinstance(failure, KeyboardInterrupt) else failure.exit_status
+
+
+def _code_of(failure: IntercomError | KeyboardInterrupt) -> str:
+    if isinstance(failure, KeyboardInterrupt):
+        return _CANCELLED
+    if isinstance(failure, errors.TooLarge):
+        return "too_large"
+    return outcomes.NOT_CONNECTED if failure.exit_status == errors.EXIT_UNREACHABLE else "invalid_message"
 
 
 def refuse_usage(mistake: UsageMistake) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -58,6 +59,14 @@ def main(words: Sequence[str]) -> int:
         status = application()(list(words) or ["--help"], prog_name=output.PROGRAM, standalone_mode=False)
     except UsageError as wrong:
         return failures.refuse_usage(wrong)
+    except OSError as failure:
+        # Commands have their own end (``failures.run_command``): this is the help, which the framework prints itself.
+        raise output.lose(sys.stdout, failure) from None
+    except SystemExit as end:
+        # The same when its reader has gone; it has what it wanted.
+        if isinstance(end.__context__, BrokenPipeError):
+            return 0
+        raise
     return status if isinstance(status, int) else 0
 
 

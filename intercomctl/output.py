@@ -56,7 +56,8 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Tell a person something beside what was asked for, on stderr."""
-    _write(sys.stderr, f"{PROGRAM}: {make_printable(text)}\n")
+    # Further lines stand in from the margin: no text of a peer or a broker looks like a line of ours.
+    _write(sys.stderr, f"{PROGRAM}: {make_printable(text)}".replace("\n", "\n  ") + "\n")
 
 
 def emit(members: Mapping[str, object]) -> None:
@@ -80,7 +81,19 @@ def show_progress(text: str) -> None:
     """Replace the progress line on a terminal's stderr, cut to its width; nothing anywhere else. Empty: erase it."""
     if sys.stderr.isatty():
         # One column less than there are: a full line would wrap and could not be erased.
-        _write(sys.stderr, ERASE_LINE + make_line(text)[: _columns(sys.stderr) - 1])
+        _write(sys.stderr, ERASE_LINE + _cut(make_line(text), _columns(sys.stderr) - 1))
+
+
+def _cut(text: str, columns: int) -> str:
+    """As much of a text as these columns hold; ideographs and emoji take two."""
+    # Imported here: only a wait at a terminal needs the tables.
+    from unicodedata import east_asian_width
+
+    for index, character in enumerate(text):
+        columns -= 2 if east_asian_width(character) in "WF" else 1
+        if columns < 0:
+            return text[:index]
+    return text
 
 
 def _columns(stream: TextIO) -> int:
@@ -96,8 +109,13 @@ def _write(stream: TextIO, text: str) -> None:
         # The reader has what it wanted (`| head`); the exit status stays the command's.
         _silence(stream)
     except OSError as failure:
-        _silence(stream)
-        raise OutputFailed(failure.strerror or str(failure)) from None
+        raise lose(stream, failure) from None
+
+
+def lose(stream: TextIO, failure: OSError) -> OutputFailed:
+    """Give a stream up that did not take what was printed; the error to raise for it."""
+    _silence(stream)
+    return OutputFailed(failure.strerror or str(failure))
 
 
 def _silence(stream: TextIO) -> None:

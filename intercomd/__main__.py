@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from intercomd.streams import complain, open_streams, show
 from libintercom.errors import EXIT_BUG, EXIT_DONE, EXIT_UNREACHABLE, EXIT_USAGE, IntercomError
 
 HELP = f"""usage: intercomd COMMAND
@@ -26,32 +27,37 @@ signals of a serving broker:
   SIGUSR1           look whether the path still leads here
   SIGHUP            read the settings again, and log what needs a restart
 
-exit statuses: {EXIT_DONE} done, or a broker serves already; 1 another program holds the start; {EXIT_USAGE} usage or \
-settings; 3 another broker may be alive;
-  {EXIT_UNREACHABLE} the runtime directory cannot be used; {EXIT_BUG} a bug
+exit statuses: {EXIT_DONE} done, or a broker serves already; 1 another program holds the start, or nothing takes the \
+output;
+  {EXIT_USAGE} usage or settings; 3 another broker may be alive;
+  {EXIT_UNREACHABLE} the runtime directory cannot be used, or descriptors are short; {EXIT_BUG} a bug
 """
 
 
 def main() -> int:
     """Run the command line; the exit status."""
+    open_streams()
     arguments = sys.argv[1:]
-    if not arguments or {"-h", "--help"} & set(arguments):
-        stream = sys.stdout if arguments else sys.stderr
-        stream.write(HELP)
-        return EXIT_DONE if arguments else EXIT_USAGE
+    if not arguments:
+        complain(HELP)
+        return EXIT_USAGE
+    if {"-h", "--help"} & set(arguments):
+        return show(HELP)
     command = _COMMANDS.get(arguments[0])
     if command is None:
-        sys.stderr.write(f"intercomd: {arguments[0]!r} is not a command; see intercomd --help\n")
+        complain(f"intercomd: {arguments[0]!r} is not a command; see intercomd --help\n")
         return EXIT_USAGE
     return command(arguments)
 
 
 def _serve(arguments: list[str]) -> int:
     from intercomd.candidate import run  # imported here: no other command needs it
+    from intercomd.settling import hold_signals
 
     won = run(arguments)
     if isinstance(won, int):
         return won
+    hold_signals()
     from intercomd.serving import serve  # imported here: only a winner loads the rest
 
     return serve(won)
@@ -62,21 +68,19 @@ def _print_config(arguments: list[str]) -> int:
     from libintercom.paths import find_places
 
     if arguments[1:] != ["--json"]:
-        sys.stderr.write("usage: intercomd config --json\n")
+        complain("usage: intercomd config --json\n")
         return EXIT_USAGE
     try:
-        sys.stdout.write(describe(find_places()) + "\n")
+        return show(describe(find_places()) + "\n")
     except IntercomError as error:
-        sys.stderr.write(f"intercomd: {error}\n")
+        complain(f"intercomd: {error}\n")
         return error.exit_status
-    return EXIT_DONE
 
 
 def _print_version(_arguments: list[str]) -> int:
     from libintercom.version import __version__
 
-    sys.stdout.write(f"intercomd {__version__}\n")
-    return EXIT_DONE
+    return show(f"intercomd {__version__}\n")
 
 
 _COMMANDS = {"serve": _serve, "config": _print_config, "--version": _print_version}

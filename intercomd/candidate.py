@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 
 from intercomd import settling
 from intercomd.edges.listener.binding import bind_socket
 from intercomd.edges.ownership.acquisition import acquire
 from intercomd.edges.ownership.outcomes import ERROR, Outcome
 from intercomd.edges.ownership.reporting import Reporter
-from libintercom.errors import EXIT_USAGE, IntercomError
+from intercomd.streams import STANDARD_FDS, complain
+from libintercom.errors import EXIT_UNREACHABLE, EXIT_USAGE, IntercomError
 from libintercom.paths import find_places
 from libintercom.wire.record import Record, optional, required
 from libintercom.wire.values import BOOL, COUNT, NUMBER, STRING
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 USAGE = "usage: intercomd serve [--idle-exit-s SECONDS] [--report-fd FD] [--as-broker-command PATH] [--limits bench]"
 # The only named set of limits: every rate and queue limit raised, accounting on.
 BENCH_LIMITS = "bench"
+# The event loops have eight or nine, ownership and log five, loading a module two; the rest is for the first sessions.
+NEEDED_FDS = 32
 
 
 class Options(Record):
@@ -92,12 +94,16 @@ def run(arguments: list[str]) -> Won | int:
     try:
         options = parse(arguments)
     except UsageError as error:
-        sys.stderr.write(f"{error}\n")
+        complain(f"{error}\n")
         return error.exit_status
     reporter = Reporter(options.report_fd)
     if options.is_detached:
         settling.detach()
     settling.settle()
+    free = settling.count_free_fds(NEEDED_FDS)
+    if free < NEEDED_FDS:
+        reason = f"{free} of the {NEEDED_FDS} descriptors that a broker needs are free; raise RLIMIT_NOFILE (ulimit -n)"
+        return _lose(reporter, ERROR, reason, EXIT_UNREACHABLE)
     try:
         places = find_places()
     except IntercomError as error:
@@ -145,8 +151,11 @@ def _read_fd(name: str, text: str) -> int:
     try:
         fd = int(text) if text.isascii() and text.isdigit() else -1
         mode = os.fstat(fd).st_mode
-    except (OSError, OverflowError):
+    except (OSError, OverflowError, ValueError):
         raise UsageError(f"{name}: {text!r} is no open descriptor") from None
+    if fd in STANDARD_FDS:
+        # It is closed after the report; a client's connection would then hear what is written to the stream.
+        raise UsageError(f"{name}: descriptor {text} is a standard stream")
     if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
         raise UsageError(f"{name}: descriptor {text} is neither a pipe nor a socket")
     # Whatever this program may start one day must not keep the starter waiting for the pipe's end.
@@ -176,5 +185,5 @@ _READERS = {
 def _lose(reporter: Reporter, result: str, reason: str, exit_status: int, *, is_doubtful: bool = False) -> int:
     if not reporter.report(result, reason, is_doubtful=is_doubtful):
         # Nobody waits for a report: a person or a supervisor started us, and reads this instead.
-        sys.stderr.write(f"intercomd: {result}: {reason}\n")
+        complain(f"intercomd: {result}: {reason}\n")
     return exit_status

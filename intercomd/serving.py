@@ -10,10 +10,9 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING, Any
 
-from intercomd import settings
+from intercomd import settings, settling
 from intercomd.core.events import StopRequested
 from intercomd.core.router import Router
 from intercomd.edges.clock import LoopClock, wall_ms
@@ -24,8 +23,9 @@ from intercomd.edges.listener.polling import make_poller
 from intercomd.edges.log import BrokerLog
 from intercomd.edges.spool.memory import MemorySpool
 from intercomd.shell import Shell
+from intercomd.streams import complain, show
 from intercomd.upkeep import Upkeep
-from libintercom.errors import IntercomError
+from libintercom.errors import EXIT_UNREACHABLE, IntercomError
 from libintercom.version import __version__
 from libintercom.wire.messages import BrokerHello
 
@@ -49,17 +49,27 @@ def serve(won: Won) -> int:
     try:
         chosen = settings.load(won.places, idle_exit_s=won.options.idle_exit_s, limits=won.options.limits)
     except IntercomError as error:
-        won.fail(str(error))
-        sys.stderr.write(f"intercomd: {error}\n")
-        return error.exit_status
+        return _fail(won, str(error), error.exit_status)
     log = BrokerLog(won.places.log, max_bytes=chosen.log_bytes, level=chosen.log_level)
-    loop = _make_loop(chosen.loop, log)
     try:
-        return loop.run_until_complete(_Broker(won, chosen, log, loop).run())
+        loop = _make_loop(chosen.loop, log)
+        broker = _Broker(won, chosen, log, loop)
+    except OSError as error:
+        return _fail(won, f"an event loop cannot be made: {error}", EXIT_UNREACHABLE)
+    try:
+        return loop.run_until_complete(broker.run())
     finally:
+        # The loop's handlers end with it; what is signalled now must not make an orderly end look like another.
+        settling.hold_signals()
         log.close()
         loop.close()
         won.ownership.release()
+
+
+def _fail(won: Won, reason: str, exit_status: int) -> int:
+    won.fail(reason)
+    complain(f"intercomd: {reason}\n")
+    return exit_status
 
 
 class _Broker:
@@ -85,12 +95,8 @@ class _Broker:
 
     def _announce(self) -> None:
         """Say that registrations are accepted, to whoever waits for it."""
-        try:
-            sys.stdout.write(START_LINE.format(pid=os.getpid()) + "\n")
-            sys.stdout.flush()
-        except OSError:
-            # Whoever started us closed it; nobody reads the line then.
-            pass
+        # Where whoever started us closed it, nobody reads the line.
+        show(START_LINE.format(pid=os.getpid()) + "\n")
         self._won.reporter.ready()
         loop = type(self._loop).__module__.split(".")[0]
         self._log.write("info", "serving", {"pid": os.getpid(), "version": __version__, "loop": loop})
@@ -107,6 +113,7 @@ class _Broker:
             self._loop.add_signal_handler(number, self._stop, signal.Signals(number).name)
         self._loop.add_signal_handler(signal.SIGUSR1, self._upkeep.look)
         self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+        settling.take_signals()
 
     def _reload(self) -> None:
         """Take over the settings that can change while running, and say which cannot."""
@@ -117,6 +124,7 @@ class _Broker:
             self._log.write("error", "settings not reloaded", {"reason": str(error)})
             return
         applied, waiting = settings.compare(self._settings, chosen)
+        self._settings = settings.take_over(self._settings, chosen)
         self._log.set_level(chosen.log_level)
         self._log.write("info", "settings reloaded", {"applied": applied, "after_restart": waiting})
 

@@ -68,6 +68,8 @@ _OWN_NAMES = (*_SERVING_NAMES, "start_policy", "executable")
 _LIMIT_NAMES = tuple(field.name for field in dataclasses.fields(Limits))
 NAMES = (*_OWN_NAMES, *_LIMIT_NAMES)
 _NUMBERS = ("log_bytes", *_LIMIT_NAMES)
+# A running broker takes these over; the last two are read by whoever starts the next one.
+_AT_ONCE = ("log_level", "start_policy", "executable")
 # ``null`` there: the broker never leaves by itself.
 _NULLABLE = ("idle_exit_s",)
 
@@ -108,9 +110,12 @@ def compare(before: Settings, after: Settings) -> tuple[list[str], list[str]]:
     """Which keys changed: those that apply at once, and those that a running broker cannot take over."""
     old, new = before.values(), after.values()
     changed = [name for name in NAMES if old[name] != new[name]]
-    # The start policy and the executable are read by whoever starts the next broker.
-    at_once = ("log_level", "start_policy", "executable")
-    return [name for name in changed if name in at_once], [name for name in changed if name not in at_once]
+    return [name for name in changed if name in _AT_ONCE], [name for name in changed if name not in _AT_ONCE]
+
+
+def take_over(before: Settings, after: Settings) -> Settings:
+    """What is in force once a running broker took over what it can."""
+    return dataclasses.replace(before, **{name: getattr(after, name) for name in _AT_ONCE})
 
 
 def describe(places: Places) -> str:
@@ -130,7 +135,10 @@ def _defaults() -> dict[str, Any]:
 
 
 def _given_variables() -> dict[str, Any]:
-    return {name: os.environ[variable_of(name)] for name in NAMES if variable_of(name) in os.environ}
+    """The texts of the variables; the usual source would take a variable in any mixture of letters for ours."""
+    given: dict[str, Any] = {name: os.environ[variable_of(name)] for name in NAMES if variable_of(name) in os.environ}
+    given.update((name, None) for name in _NULLABLE if given.get(name) == _NONE_WORD)
+    return given
 
 
 def _read_file(path: str, uid: int) -> dict[str, Any]:
@@ -178,21 +186,14 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> InvalidConfi
 def _model(sources: Mapping[str, dict[str, Any]]) -> type[BaseSettings]:
     """The pydantic model of all keys, fed by exactly these sources, earlier ones winning."""
     from pydantic import create_model
-    from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource, SettingsConfigDict
+    from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
     class Model(BaseSettings):
-        model_config = SettingsConfigDict(
-            env_prefix=VARIABLE_PREFIX, env_parse_none_str=_NONE_WORD, extra="forbid", hide_input_in_errors=False
-        )
+        model_config = SettingsConfigDict(extra="forbid", hide_input_in_errors=False)
 
         @classmethod
         def settings_customise_sources(cls, settings_cls: type[BaseSettings], **_usual: object) -> tuple[Any, ...]:  # type: ignore[override]
-            return tuple(
-                EnvSettingsSource(settings_cls)
-                if source == ENVIRONMENT
-                else InitSettingsSource(settings_cls, _own(values))
-                for source, values in sources.items()
-            )
+            return tuple(InitSettingsSource(settings_cls, _own(values)) for values in sources.values())
 
     fields: dict[str, Any] = {name: (kind, default) for name, (kind, default) in _fields().items()}
     return create_model("Configuration", __base__=Model, **fields)

@@ -24,6 +24,8 @@ _RAISED_LIMITS = (
     resource.RLIMIT_FSIZE,
     resource.RLIMIT_STACK,
 )
+# Leaving in order, looking after the path, reading the settings again (``serving``).
+ANSWERED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 # Python ignores these two itself, so that writing says what went wrong instead of ending the program.
 _KEPT_SIGNALS = frozenset((signal.SIGPIPE, signal.SIGXFSZ))
 
@@ -43,6 +45,16 @@ def detach() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+def hold_signals() -> None:
+    """Let the signals that a serving broker answers wait: while nobody answers them, they would end it in any state."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ANSWERED_SIGNALS)
+
+
+def take_signals() -> None:
+    """Their handlers are there: those that waited come now."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ANSWERED_SIGNALS)
+
+
 def settle() -> None:
     """What every broker wants, however it was started: private files, many descriptors, no core of message bodies."""
     os.umask(UMASK)
@@ -50,6 +62,20 @@ def settle() -> None:
         _set_soft_limit(kind, resource.getrlimit(kind)[1])
     _set_soft_limit(resource.RLIMIT_CORE, 0)
     _raise_fds()
+
+
+def count_free_fds(wanted: int) -> int:
+    """How many more descriptors can be opened now, counted up to ``wanted``."""
+    opened: list[int] = []
+    try:
+        while len(opened) < wanted:
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        # No more of them: that is the answer.
+        pass
+    for fd in opened:
+        os.close(fd)
+    return len(opened)
 
 
 def _raise_fds() -> None:

@@ -38,7 +38,7 @@ LAG_S = 1.0
 _CATCH_UP_ROUNDS = 100
 # After a bug in a deadline the core may ask for the same one again at once.
 _BUG_PAUSE_S = 1.0
-# Bugs in one turn, beyond which the rest of the turn is given up rather than the processor.
+# Bugs in one turn, beyond which the rest of the turn waits for a moment, and others have the processor.
 _MAX_BUGS = 100
 
 _FOR_LISTENER = (
@@ -103,13 +103,16 @@ class Shell:
         """Take a turn. A bug costs the connection that caused it, and the turn goes on behind it."""
         self._is_draining = True
         self._now = max(self._now, self._clock.now())
-        for _ in range(_MAX_BUGS):
-            try:
-                self._take_turn()
-                break
-            except Exception as error:  # noqa: BLE001 - the broker lives on; one of the two places that may do so
-                self._confess(error)
-        self._is_draining = False
+        try:
+            for _ in range(_MAX_BUGS):
+                try:
+                    self._take_turn()
+                    return
+                except Exception as error:  # noqa: BLE001 - the broker lives on; one of the two places that may do so
+                    self._confess(error)
+            self._clock.call_at(self._now + _BUG_PAUSE_S, self._drain)
+        finally:
+            self._is_draining = False
 
     def _take_turn(self) -> None:
         """Apply what is left to apply, handle what is queued and flush, until nothing is observed any more."""
@@ -137,10 +140,10 @@ class Shell:
 
     def _confess(self, error: Exception) -> None:
         cause, self._cause = self._cause, None
-        self._log.report_bug(error, cause)
         conn = getattr(cause, "conn", None)
         if conn is not None:
             self._steps = iter([*self._steps, effects.Close(conn, "a bug of the broker")])
+        self._log.report_bug(error, cause)
 
     # -- effects for nobody's connection -------------------------------------------------------------
 

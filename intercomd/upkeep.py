@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         def replace(self, listening: socket.socket) -> None: ...
 
 
-# Another look after one that proved nothing, or when somebody held a lock: long enough for a start to be over.
+# The first other look after one that proved nothing, or when somebody held a lock: long enough for a start to be over.
 _RETRY_S = 1.0
 # Between two tries to take the start lock when leaving; it is held for milliseconds.
 _LOCK_RETRY_S = 0.01
@@ -55,6 +55,9 @@ class Upkeep:
         self._ownership, self._endpoint, self._loop, self._log, self._leave = ownership, endpoint, loop, log, leave
         self._timer: asyncio.TimerHandle | None = None
         self._touched_at = loop.time()
+        self._retry_s = _RETRY_S
+        # What was logged last of each kind, since it may stay true for days.
+        self._told: dict[str, dict[str, object]] = {}
         self._is_looking = False
         self._has_ended = False
 
@@ -120,34 +123,36 @@ class Upkeep:
             is_accepting=self._endpoint.is_accepting,
             is_adopted=False,
         )
-        self._follow(selfcheck.decide(self._ownership.check(), echo))
+        try:
+            self._follow(selfcheck.decide(self._ownership.check(), echo))
+        except OSError as error:
+            # A directory that was closed to us, a full disk: the next look may find it mended.
+            self._tell("error", "self-check failed", {"reason": str(error)})
+            self._retry()
 
     def _follow(self, decision: str) -> None:
         if decision != selfcheck.KEEP:
-            self._log.write("warning", "self-check", {"decision": decision, "path": self._ownership.places.socket})
+            self._tell("warning", "self-check", {"decision": decision, "path": self._ownership.places.socket})
         if decision == selfcheck.LEAVE:
             self._leave("somebody else serves the path")
         elif decision == selfcheck.REPUBLISH:
             self._republish()
-        elif decision == selfcheck.LOOK_AGAIN:
-            self._again(_RETRY_S)
-        elif decision == selfcheck.RESTORE_RECORD:
-            self._again(selfcheck.CHECK_INTERVAL_S if self._ownership.restore_record() else _RETRY_S)
+        elif decision == selfcheck.KEEP or (decision == selfcheck.RESTORE_RECORD and self._ownership.restore_record()):
+            self._rest()
         else:
-            self._touch()
-            self._again(selfcheck.CHECK_INTERVAL_S)
+            self._retry()
 
     def _republish(self) -> None:
         outcome = self._ownership.republish()
         if outcome is None:
             self._endpoint.replace(self._ownership.listening)
             self._log.write("info", "published again", {"path": self._ownership.places.socket})
+            self._rest()
         elif outcome.kind == ALREADY:
             self._leave(outcome.reason)
-            return
         else:
-            self._log.write("warning", "not published again", {"kind": outcome.kind, "reason": outcome.reason})
-        self._again(_RETRY_S if outcome is not None and outcome.kind == CLAIMED else selfcheck.CHECK_INTERVAL_S)
+            self._tell("warning", "not published again", {"kind": outcome.kind, "reason": outcome.reason})
+            self._retry() if outcome.kind == CLAIMED else self._again(selfcheck.CHECK_INTERVAL_S)
 
     def _touch(self) -> None:
         if self._loop.time() - self._touched_at < TOUCH_INTERVAL_S:
@@ -157,6 +162,24 @@ class Upkeep:
             self._ownership.touch()
         except OSError as error:
             self._log.write("warning", "files not touched", {"reason": error.strerror})
+
+    def _rest(self) -> None:
+        """Everything is in its place."""
+        self._told.clear()
+        self._retry_s = _RETRY_S
+        self._touch()
+        self._again(selfcheck.CHECK_INTERVAL_S)
+
+    def _retry(self) -> None:
+        """Look again in a moment, and then less and less soon."""
+        self._again(self._retry_s)
+        self._retry_s = min(2 * self._retry_s, selfcheck.CHECK_INTERVAL_S)
+
+    def _tell(self, level: str, what: str, parts: dict[str, object]) -> None:
+        """Log it, unless nothing changed since it was logged last."""
+        if self._told.get(what) != parts:
+            self._told[what] = parts
+            self._log.write(level, what, parts)
 
     def _again(self, delay_s: float) -> None:
         if self._timer is not None:

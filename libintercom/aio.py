@@ -48,6 +48,8 @@ class AsyncClient(Member):
     """
 
     _connection: _Connection | None = None
+    # Made on first use: on Python 3.9 a lock belongs to the loop it was made under.
+    _gate: asyncio.Lock | None = None
 
     @classmethod
     async def join(
@@ -75,16 +77,11 @@ class AsyncClient(Member):
             NotRegistered: no registration on it.
             InvalidProfile: this program's description of itself cannot be registered.
         """
-        if self.is_connected:
-            return self.session_id
-        for pause_s in retry_pauses_s():
-            try:
-                return await self._connect_once()
-            except (NotRegistered, NotRunning) as error:
-                if not is_passing(error, may_start=self._may_start):
-                    raise
-            await asyncio.sleep(pause_s)
-        return await self._connect_once()
+        if self._gate is None:
+            self._gate = asyncio.Lock()
+        # Two tasks that find the connection gone join once.
+        async with self._gate:
+            return self.session_id if self.is_connected else await self._connect()
 
     async def register(self, profile: Profile | None = None) -> str:
         """Join again on the same connection after ``unregister``, with a changed profile if one is given."""
@@ -168,8 +165,10 @@ class AsyncClient(Member):
         if connection is not None:
             flows.unregister(self._exchange)
             connection.half_close()
-            await self._run(flows.await_end(self._exchange))
-            connection.close("this program disconnected")
+            try:
+                await self._run(flows.await_end(self._exchange))
+            finally:
+                connection.close("this program disconnected")
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -180,8 +179,21 @@ class AsyncClient(Member):
 
     # ------------------------------------------------------------------ connecting
 
+    async def _connect(self) -> str:
+        for pause_s in retry_pauses_s():
+            try:
+                return await self._connect_once()
+            except (NotRegistered, NotRunning) as error:
+                if not is_passing(error, may_start=self._may_start):
+                    raise
+            await asyncio.sleep(pause_s)
+        return await self._connect_once()
+
     async def _connect_once(self) -> str:
         opened = await self._dial()
+        if self._connection is not None:
+            # One that stayed open behind ``unregister`` would be nobody's.
+            self._connection.close("this program connects again")
         connection = self._connection = _Connection(opened, self._begin_exchange())
         try:
             return await self._run(flows.register(self._exchange, self._timeouts.register_s))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from libintercom.aiming import WrongTarget, aim_ask
 from libintercom.calls import RECEIPT, REPLY
+from libintercom.drafts import choose_id
 from libintercom.errors import InvalidMessage
 from libintercom.inbound import Inbound, PeerLeft
 from libintercom.outcomes import ALREADY_WAITING, UNKNOWN, Answered, not_sent
@@ -84,7 +85,7 @@ def ask(exchange: Exchange, question: Question, timeouts: Timeouts) -> Flow[Answ
     When the wait ends without a reply and the connection lives, the question is retired (``cancel_ask``); so it is
     when the flow itself is closed half-way.
     """
-    message_id = question.options.get("message_id") or exchange.make_id()
+    message_id = choose_id(question.options, exchange.make_id)
     if exchange.waiter is not None:
         reason = f"already waiting for the reply to ask {exchange.waiter.message_id}"
         return Answered(outcome=not_sent(message_id, ALREADY_WAITING, reason), ended_by="")

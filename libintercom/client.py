@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# What one turn waits where no deadline is given; the loop around it goes on.
+# The most that one turn waits, poll(2) counting milliseconds in an int; the loop around it goes on.
 _LONG_S = 3_600.0
 
 
@@ -166,8 +166,10 @@ class Client(Member):
             return
         flows.unregister(self._exchange)
         self._link.half_close()
-        self._run(flows.await_end(self._exchange))
-        self._end_link("this program disconnected")
+        try:
+            self._run(flows.await_end(self._exchange))
+        finally:
+            self._end_link("this program disconnected")
 
     def __enter__(self) -> Self:
         self.connect()
@@ -180,6 +182,8 @@ class Client(Member):
 
     def _connect_once(self) -> str:
         opened = self._dial()
+        # One that stayed open behind ``unregister`` would be nobody's.
+        self._end_link("this program connects again")
         exchange = self._begin_exchange()
         self._link = Link(opened, exchange)
         try:
@@ -225,15 +229,18 @@ class Client(Member):
 
     def _next_event(self, timeout_s: float | None) -> Record | None:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        has_looked = False
         while True:
             self._flush()
             event = self._exchange.mailroom.take()
             if event is not None or self._link is None:
                 return event
-            left_s = _LONG_S if deadline is None else deadline - time.monotonic()
-            if left_s <= 0:
+            left_s = _LONG_S if deadline is None else max(0.0, deadline - time.monotonic())
+            # Without any time it is still looked once: what the kernel holds has come.
+            if has_looked and not left_s:
                 return None
             self._turn(self._link, left_s)
+            has_looked = True
 
     @staticmethod
     def _turn(link: Link, timeout_s: float) -> None:
@@ -244,7 +251,7 @@ class Client(Member):
         poller = select.poll()
         wanted = (select.POLLIN if link.wants_read else 0) | (select.POLLOUT if link.wants_write else 0)
         poller.register(link, wanted)
-        for _descriptor, ready in poller.poll(int(timeout_s * 1000) + 1):
+        for _descriptor, ready in poller.poll(int(min(timeout_s, _LONG_S) * 1000) + 1):
             # A hang-up or an error is read even while reading pauses: little is left, and it tells the end.
             if ready & ~select.POLLOUT:
                 link.read()

@@ -11,7 +11,7 @@ from libintercom.wire.record import dump_record, parse_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypedDict
 
     class SendOptions(TypedDict, total=False):
@@ -66,6 +66,12 @@ def draft_message(message_id: str, at_ms: int, text: str | None, options: SendOp
         return parse_record(Message, drafted)
     except InvalidFrame as error:
         raise InvalidMessage(error.reason) from None
+
+
+def choose_id(options: SendOptions, make_id: Callable[[], str]) -> str:
+    """The message ID that the caller gave, good or bad (an empty one is refused, never replaced), or a fresh one."""
+    given = options.get("message_id")
+    return make_id() if given is None else given
 
 
 def _draft_content(text: str | None, attachments: Sequence[Attachment | dict[str, str]]) -> dict[str, Any]:

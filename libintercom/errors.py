@@ -135,9 +135,9 @@ class UncertainOwner(Unreachable):
 
 
 class Disconnected(IntercomError):
-    """The connection ended while something waited on it; ``outcome_known`` is False when a frame was out."""
+    """The connection ended before a request was answered. What became of a message is told by its outcome instead."""
 
-    exit_status = EXIT_UNKNOWN
+    exit_status = EXIT_UNREACHABLE
 
     def __init__(self, during: str, reason: str) -> None:
         super().__init__(during, reason)
@@ -178,6 +178,8 @@ class InvalidFrame(IntercomError):
 
 class TooLarge(IntercomError):
     """A payload beyond the frame limit; nothing of it was written."""
+
+    exit_status = EXIT_USAGE
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(size_bytes, limit_bytes)

@@ -51,7 +51,7 @@ def register(exchange: Exchange, timeout_s: float = REGISTER_TIMEOUT_S) -> Flow[
     if exchange.is_ended:
         raise NotRegistered(exchange.end_reason, is_retryable=exchange.is_lost)
     if not call.is_settled:
-        raise NotRegistered(f"no answer came within {timeout_s:g} s")
+        raise NotRegistered(f"no answer came within {timeout_s:g} s; it hangs or is stopped, see its log and process")
     return exchange.session_id
 
 

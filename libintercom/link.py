@@ -6,6 +6,8 @@ Owns what the kernel took and gave, and what a broken connection still held. Doe
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -17,6 +19,7 @@ _READ_BYTES = 65_536
 # shutdown(2): no more is written; the broker reads to the end and closes.
 _SHUT_WR = 1
 _INTERRUPTED = "interrupted in the middle of the stream"
+_INHERITED = "it belongs to the program that this one was forked from"
 
 
 class Link:
@@ -24,11 +27,13 @@ class Link:
 
     The socket stays open when the exchange ended, until ``close``: whoever watches it lets go of it first. A signal
     that interrupts a read or a write half-way ends the exchange, for nobody knows then where in the stream it stands.
+    In a forked child it is over: the connection is its parent's.
     """
 
     def __init__(self, opened: socket.socket, exchange: Exchange) -> None:
         opened.setblocking(False)
         self._socket, self._exchange = opened, exchange
+        self._pid = os.getpid()
         self._unsent = bytearray()
 
     def fileno(self) -> int:
@@ -50,6 +55,7 @@ class Link:
 
     def write(self) -> None:
         """Hand the kernel as much of the exchange's output as it takes now."""
+        self._check_owner()
         try:
             self._unsent += self._exchange.take_output()
             while self.wants_write:
@@ -71,6 +77,7 @@ class Link:
 
     def read(self) -> bool:
         """Read once; False when there was nothing, or nothing will come any more."""
+        self._check_owner()
         if self.is_over:
             return False
         try:
@@ -96,6 +103,11 @@ class Link:
 
     def close(self) -> None:
         self._socket.close()
+
+    def _check_owner(self) -> None:
+        # A forked child shares the socket: whatever it said, its leaving included, would be said for its parent.
+        if os.getpid() != self._pid:
+            self._exchange.end(_INHERITED)
 
     def _take(self, received: bytes) -> None:
         if received:

@@ -30,6 +30,8 @@ GUIDANCE = (
     "A default ask to a session with accepts_asks:false is sent and not waited for; ask with steer or queue to wait."
 )
 _SECOND_MS, _MINUTE_MS, _HOUR_MS = 1_000, 60_000, 3_600_000
+# A thousand years. A peer's clock is a peer's word: any number of 300 digits is a valid time.
+_MOST_HOURS = 8_766_000
 _UNNAMED = "(unnamed)"
 # Enough of a project ID to compare two of them by eye.
 _PROJECT_CHARS = 12
@@ -100,7 +102,10 @@ def age_text(at_ms: float, now_ms: float) -> str:
     passed = max(0, int(now_ms - at_ms))
     if passed < _MINUTE_MS:
         return f"{passed // _SECOND_MS}s ago"
-    return f"{passed // _MINUTE_MS}m ago" if passed < _HOUR_MS else f"{passed // _HOUR_MS}h ago"
+    if passed < _HOUR_MS:
+        return f"{passed // _MINUTE_MS}m ago"
+    hours = passed // _HOUR_MS
+    return f"{hours}h ago" if hours <= _MOST_HOURS else f"over {_MOST_HOURS}h ago"
 
 
 def _tags(shown: Shown, roster: Roster, now_ms: int) -> list[str]:

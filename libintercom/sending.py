@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from libintercom.aiming import WrongTarget, aim_send
 from libintercom.calls import RECEIPT
-from libintercom.drafts import draft_message
+from libintercom.drafts import choose_id, draft_message
 from libintercom.errors import Disconnected, InvalidMessage, NoPendingAsk, TooLarge
 from libintercom.flows import LIST_TIMEOUT_S, REGISTER_TIMEOUT_S, SEND_TIMEOUT_S
 from libintercom.inbound import Inbound
@@ -49,7 +49,7 @@ class Timeouts:
 
 def send(exchange: Exchange, to: str, text: str | None, options: SendOptions, timeouts: Timeouts) -> Flow[Outcome]:
     """Send one message and wait for its acknowledgement. Refusals and failures are outcomes, never raised."""
-    message_id = options.get("message_id") or exchange.make_id()
+    message_id = choose_id(options, exchange.make_id)
     try:
         aim = yield from aim_send(exchange, to, timeouts.list_s)
         call = post(exchange, aim.to, message_id, text, options)
@@ -68,7 +68,7 @@ def reply(
 
     The question is settled once the broker took the reply.
     """
-    message_id = options.get("message_id") or exchange.make_id()
+    message_id = choose_id(options, exchange.make_id)
     reply_to = which.message.id if isinstance(which, Inbound) else which or ""
     try:
         ask = exchange.pending.resolve(reply_to, to)

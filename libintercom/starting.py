@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 
 from libintercom.endpoint import ABSENT, BUSY, CONNECTED, REFUSED, Attempt, attempt
-from libintercom.errors import InvalidConfiguration, NotRunning, NotStarted, UncertainOwner
-from libintercom.launching import ERROR, SILENT, UNCERTAIN, Report, launch_candidate, observed
+from libintercom.errors import InvalidConfiguration, NotRunning, NotStarted, UncertainOwner, UnsafeDirectory
+from libintercom.launching import CLAIMED, ERROR, SILENT, UNCERTAIN, Report, launch_candidate, observed
 from libintercom.ownership.directory import RuntimeDirectory, describe_owner, open_directory, trusted_owners
 from libintercom.ownership.locks import try_lock
 from libintercom.paths import GATE_NAME
@@ -86,15 +87,14 @@ def ensure_broker(
         return
     settings = _settings_for(places, policy, seen)
     pause_s, trouble = _FIRST_PAUSE_S, observed(SILENT, "another starter's candidate did not come up")
-    with open_directory(places.runtime_dir, uid=places.uid) as directory:
-        while True:
-            trouble = _more_telling(trouble, _launch_once(places, directory, settings, end - clock(), launch))
-            if _is_healthy(_look(places)):
-                return
-            if trouble.result in (UNCERTAIN, ERROR) or clock() >= end:
-                raise _give_up(places, trouble, deadline_s)
-            sleep(min(pause_s, max(0.0, end - clock())))
-            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+    while True:
+        trouble = _more_telling(trouble, _launch_once(places, settings, end - clock(), launch))
+        if _is_healthy(_look(places)):
+            return
+        if trouble.result in (UNCERTAIN, ERROR) or clock() >= end:
+            raise _give_up(places, trouble, deadline_s)
+        sleep(min(pause_s, max(0.0, end - clock())))
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
 
 
 def read_start_settings(places: Places, environ: Mapping[str, str] | None = None) -> StartSettings:
@@ -122,7 +122,7 @@ def _settings_for(places: Places, policy: str, seen: Attempt) -> StartSettings:
     settings = read_start_settings(places)
     chosen = policy or settings.policy
     if chosen == SUPERVISOR:
-        remedy = "Its supervisor starts it (startPolicy is supervisor): intercomctl service start"
+        remedy = "Only its supervisor may start it (startPolicy is supervisor): start it there"
         raise NotRunning(places.socket, seen.found, remedy)
     if chosen == NEVER:
         raise seen.error()
@@ -145,12 +145,23 @@ def _look(places: Places) -> Attempt:
     return found
 
 
-def _launch_once(
-    places: Places, directory: RuntimeDirectory, settings: StartSettings, remaining_s: float, launch: Launch
-) -> Report | None:
+def _launch_once(places: Places, settings: StartSettings, remaining_s: float, launch: Launch) -> Report | None:
     """Launch a candidate if no other starter is at it; ``None`` when one is, or when there is no time left."""
-    if remaining_s <= 0:
-        return None
+    # Opened each time anew: until a broker keeps it, a cleaner may take the directory away, and somebody make it again.
+    with open_directory(places.runtime_dir, uid=places.uid) as directory:
+        if remaining_s <= 0:
+            return None
+        try:
+            return _launch_in(directory, places, settings, remaining_s, launch)
+        except (UnsafeDirectory, NotStarted):
+            if directory.is_current():
+                raise
+            return observed(CLAIMED, f"{places.runtime_dir} was removed or replaced during the start")
+
+
+def _launch_in(
+    directory: RuntimeDirectory, places: Places, settings: StartSettings, remaining_s: float, launch: Launch
+) -> Report | None:
     try:
         gate = try_lock(directory, GATE_NAME)
     except OSError as error:
@@ -159,7 +170,12 @@ def _launch_once(
         return None
     with gate:
         # The one before us may have finished between our look and our turn.
-        return None if _is_healthy(_look(places)) else launch(places, directory, settings.executable, remaining_s)
+        if _is_healthy(_look(places)):
+            return None
+        try:
+            return launch(places, directory, settings.executable, remaining_s)
+        except OSError as error:
+            raise NotStarted(places.socket, f"a candidate cannot be launched ({error.strerror})") from error
 
 
 def _more_telling(former: Report, latest: Report | None) -> Report:
@@ -186,7 +202,7 @@ def read_settings_file(path: str, uid: int) -> dict[str, Any]:
 
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
             _check_settings_owner(path, os.fstat(file.fileno()), uid)
             raw = file.read(_SETTINGS_LIMIT_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -202,8 +218,15 @@ def read_settings_file(path: str, uid: int) -> dict[str, Any]:
     return values
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    # Opening a pipe that nobody writes to would wait, in a serving broker for ever.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _check_settings_owner(path: str, seen: os.stat_result, uid: int) -> None:
     """A file that names the program to run must be ours or the system's."""
+    if not stat.S_ISREG(seen.st_mode):
+        raise InvalidConfiguration(path, "the file", "it is not an ordinary file")
     if seen.st_uid not in trusted_owners(uid):
         reason = f"it belongs to {describe_owner(seen.st_uid)}, neither to you nor to root"
         raise InvalidConfiguration(path, "the file", reason)

@@ -38,12 +38,16 @@ _CHECK_FIRST = "The message may have arrived. Check the recipient before sending
 
 def inbound_text(inbound: Inbound, reply_call: str = "") -> str:
     """A message as its recipient reads it. ``reply_call`` says how to answer an ask (see ``TOOL_REPLY_CALL``)."""
+    return f"{banner_text(inbound, reply_call)}\n\n{content_text(inbound.message.content)}"
+
+
+def banner_text(inbound: Inbound, reply_call: str = "") -> str:
+    """What stands above a message: whose it is, and for an ask how to answer it."""
     message = inbound.message
     banner = f"**📨 From {make_line(inbound.sender)}** (Native session cwd: {make_line(inbound.row.cwd)})"
-    parts = [banner]
-    if message.is_ask and reply_call:
-        parts.append(f"The sender waits for a reply: {reply_call.format(id=make_line(message.id))}")
-    return "\n\n".join([*parts, content_text(message.content)])
+    if not message.is_ask or not reply_call:
+        return banner
+    return f"{banner}\n\nThe sender waits for a reply: {reply_call.format(id=make_line(message.id))}"
 
 
 def reply_text(to: str, reply: Inbound) -> str:
@@ -89,8 +93,8 @@ def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
         "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known} Nobody waits for its reply now.',
         "peer_left": f'"{target}" left before it replied. {known}',
         "disconnected": f"The connection to the broker was lost before a reply came. {known} A reply is lost.",
-        "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting: its reply, if any, comes as a '
-        "message. To wait, ask with delivery steer or queue.",
+        "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
+        "To wait, ask with delivery steer or queue.",
     }[answered.ended_by]
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # The daemon's settings library takes a third of a second to load; a machine that swaps needs longer.
 DEADLINE_S = 30.0
 _DEFAULT = "default"
+# How much of a failed program's words is shown; the last ones say what it was.
+_TAIL_CHARS = 400
 
 
 class Rejected(IntercomError):
@@ -109,7 +111,8 @@ def _read_configuration() -> dict[str, Any]:
     if ended.returncode == EXIT_USAGE:
         raise Rejected(ended.stderr.strip().removeprefix("intercomd: "))
     if ended.returncode:
-        raise Unanswered(program, f"it ended with status {ended.returncode}: {ended.stderr.strip()[-400:]}")
+        said = ended.stderr.strip()[-_TAIL_CHARS:].rstrip(".") or "it said nothing"
+        raise Unanswered(program, f"it ended with status {ended.returncode}: {said}")
     try:
         found = json.loads(ended.stdout)
     except ValueError:

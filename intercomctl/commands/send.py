@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from intercomctl import body, failures, joining, output, shapes
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, option
-from libintercom.errors import IntercomError
+from libintercom.errors import EXIT_INTERRUPTED, IntercomError
 from libintercom.identity import make_uuid
+from libintercom.outcomes import unknown
 from libintercom.wire.messages import DELIVERIES, QUEUE_MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from libintercom.client import Client
     from libintercom.drafts import SendOptions
     from libintercom.outcomes import Outcome
 
@@ -46,11 +48,24 @@ def run(
         said = body.read_text(text, is_stdin=is_stdin, body_file=body_file, has_attachments=bool(attached))
         body.check(said, options)
         client = joining.speak(as_name, session_id)
-    except IntercomError as failure:
+    except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(options["message_id"] or "", failure, is_json=as_json)
-    with client:
-        outcome = client.send(to, said, **options)
-    return _tell(to, outcome, options, as_json=as_json)
+    return _send(client, to, said, options, as_json=as_json)
+
+
+def _send(client: Client, to: str, text: str | None, options: SendOptions, *, as_json: bool) -> int:
+    """Send, tell, and only then leave: an interrupt ends the wait at any moment, and what is known is said once."""
+    is_told = False
+    try:
+        with client:
+            outcome = client.send(to, text, **options)
+            is_told = True
+            return _tell(to, outcome, options, as_json=as_json)
+    except KeyboardInterrupt:
+        if not is_told:
+            lost = unknown(options["message_id"] or "", "interrupted before an acknowledgement came")
+            _tell(to, lost, options, as_json=as_json)
+        return EXIT_INTERRUPTED
 
 
 def _tell(to: str, outcome: Outcome, options: SendOptions, *, as_json: bool) -> int:

@@ -62,6 +62,16 @@ class ConnectionClosed:
 
 
 @dataclass(slots=True)
+class ConnectionsLost:
+    """Writing showed that these peers are gone: nothing reaches them. What they said before is still heard.
+
+    A ``ConnectionClosed`` of each follows, in this turn or a later one.
+    """
+
+    conns: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class DeliveriesTaken:
     """The kernel took these whole ``Deliver`` frames on their recipients' sockets."""
 
@@ -130,6 +140,7 @@ Event = (
     | FrameRejected
     | FrameBegun
     | ConnectionClosed
+    | ConnectionsLost
     | DeliveriesTaken
     | DeliveriesHeld
     | OutputProgressed

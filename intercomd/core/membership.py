@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from intercomd.core.effects import Close
-from intercomd.core.roster import Session, may_see
+from intercomd.core.roster import Session
 from intercomd.core.rows import RowBytes
 from libintercom.wire.answers import ErrorAnswer, Registered, SessionLeft
 from libintercom.wire.frames import MAX_FRAME_BYTES
@@ -69,8 +69,8 @@ class Membership:
         self._on_leave(session)
         # One frame for all: whoever writes it encodes it once.
         farewell = SessionLeft(session_id=session.peer_id)
-        for other in list(roster.visible_to(session.registered)):
-            self._tell_left(other, session, farewell)
+        for other in roster.hearers_of(session):
+            self._state.turn.write(other.conn, farewell)
 
     def change(self, session: Session, presence: Presence) -> bool:
         """Merge a presence into the row; False when the merged row would be invalid (the old one stays)."""
@@ -87,14 +87,6 @@ class Membership:
         if presence.last_intercom_activity is not None:
             session.row.correct_activity(presence.last_intercom_activity)
         return True
-
-    def _tell_left(self, other: Session, session: Session, farewell: SessionLeft) -> None:
-        if other.has_ext:
-            if session.peer_id not in other.partners:
-                return
-            other.partners.discard(session.peer_id)
-        if may_see(other.registered, session.registered):
-            self._state.turn.write(other.conn, farewell)
 
     def _choose_id(self, frame: Register, fresh_id: str) -> str:
         """The wanted ID when it has the right form and is not live, else a fresh one, silently (wire.md 14.4)."""

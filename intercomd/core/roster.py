@@ -39,7 +39,7 @@ class Session:
     row: RowBytes
     dialect: str = NATIVE
     has_ext: bool = False
-    # Peer IDs this session exchanged a message with: who hears of their leaving (wire.md 14.11).
+    # Peer IDs that this session exchanged a message with, and that have it among theirs (wire.md 14.11).
     partners: set[str] = field(default_factory=set)
     # Whom a target text meant in the roster of that version, so that a conversation resolves it once.
     aims: dict[str, Session] = field(default_factory=dict)
@@ -104,6 +104,8 @@ class Circle:
 
     def __init__(self) -> None:
         self.index = Index()
+        # Those who hear of every leaving: clients without ``ext:1``, by connection.
+        self.hearers: dict[int, Session] = {}
         self._sorted: list[tuple[tuple[str, str, str], int, Session]] = []
 
     def __len__(self) -> int:
@@ -111,10 +113,13 @@ class Circle:
 
     def add(self, session: Session) -> None:
         self.index.add(session.peer_id, session.registered.name)
+        if not session.has_ext:
+            self.hearers[session.conn] = session
         insort(self._sorted, self._entry(session))
 
     def remove(self, session: Session) -> None:
         self.index.remove(session.peer_id)
+        self.hearers.pop(session.conn, None)
         del self._sorted[bisect_left(self._sorted, self._entry(session))]
 
     def entries(self) -> list[tuple[tuple[str, str, str], int, Session]]:
@@ -163,6 +168,22 @@ class Roster:
         for groups in (self._children, self._group_mains):
             if session.root in groups and not len(groups[session.root]):
                 del groups[session.root]
+
+    def hearers_of(self, session: Session) -> list[Session]:
+        """Who hears of a session's leaving, after it left: its partners, and older clients that could see it.
+
+        Its partners forget it. The cost is that of telling them, however many sessions there are.
+        """
+        hearers = [other for circle in self.circles_for(session.registered) for other in circle.hearers.values()]
+        partners = [self.sessions[peer_id] for peer_id in session.partners if peer_id in self.sessions]
+        for partner in partners:
+            partner.partners.discard(session.peer_id)
+        return hearers + [partner for partner in partners if partner.has_ext]
+
+    def deafen(self, session: Session) -> None:
+        """Nothing reaches a session any more: it need not be told who leaves."""
+        for circle in self._homes(session):
+            circle.hearers.pop(session.conn, None)
 
     def change(self, session: Session, registered: Registration) -> None:
         """A session's row changed; its lineage never does."""

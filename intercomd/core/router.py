@@ -128,6 +128,13 @@ class Router:
         del self.state.roster.connections[event.conn]
         self.lifetime.consider_idle()
 
+    def _lose(self, event: events.ConnectionsLost) -> None:
+        """Thousands may go at once: whoever is gone is not told of the others."""
+        for conn in event.conns:
+            session = self.state.roster.session_of(conn)
+            if session is not None:
+                self.state.roster.deafen(session)
+
     def _hold_partial(self, event: events.FrameBegun) -> None:
         connection = self.state.roster.connections.get(event.conn)
         if connection is not None:
@@ -286,6 +293,7 @@ class Router:
         events.FrameRejected: _reject,
         events.FrameBegun: _hold_partial,
         events.ConnectionClosed: _close,
+        events.ConnectionsLost: _lose,
         events.DeliveriesTaken: _take,
         events.DeliveriesHeld: _hold,
         events.OutputProgressed: _progress,

@@ -255,10 +255,8 @@ class Sends:
         at_ms = self._state.turn.at_ms
         sender.row.exchanged(at_ms)
         recipient.row.exchanged(at_ms)
-        if sender.has_ext:
-            sender.partners.add(recipient.peer_id)
-        if recipient.has_ext:
-            recipient.partners.add(sender.peer_id)
+        sender.partners.add(recipient.peer_id)
+        recipient.partners.add(sender.peer_id)
 
     def _deliver(self, attempt: Attempt, token: int, known: Remembered) -> None:
         if attempt.ask is not None:

@@ -62,6 +62,9 @@ class BrokerLog:
         self._early.append(record)
         if level == "error" or len(self._early) >= _MAX_EARLY:
             self.load()
+        if len(self._early) >= _MAX_EARLY:
+            del self._early[0]
+            self._file.lose()
 
     def report_bug(self, error: BaseException, event: object) -> None:
         """A bug, with the event that caused it; where it happened, but no value that it happened to."""
@@ -79,11 +82,16 @@ class BrokerLog:
 
     def load(self) -> None:
         """Load what renders records, and write those that were kept. Harmless when repeated."""
-        if self._render is None:
+        if self._render is not None:
+            return
+        try:
             self._render = _make_renderer()
-            early, self._early = self._early, []
-            for record in early:
-                self._file.append(self._render(*record))
+        except (ImportError, OSError):
+            # No descriptor to read it with, or its files are being replaced: a later record tries again.
+            return
+        early, self._early = self._early, []
+        for record in early:
+            self._file.append(self._render(*record))
 
     def close(self) -> None:
         """Write what was kept, and close the file."""
@@ -98,36 +106,67 @@ class _LogFile:
     def __init__(self, path: str, max_bytes: int) -> None:
         self._path, self._max_bytes = path, max_bytes
         self._fd, self._size_bytes = -1, 0
+        self._mark = (0, 0)
         self._lost = 0
 
     def append(self, line: str) -> None:
         # ASCII but for DEL, which JSON leaves as it is.
-        raw = line.replace("\x7f", "\\u007f").encode("ascii", "backslashreplace") + b"\n"
+        text = line.replace("\x7f", "\\u007f").encode("ascii", "backslashreplace") + b"\n"
+        raw = self._say_lost() + text
         try:
             self._make_room(len(raw))
-            os.write(self._fd, self._pop_lost() + raw)
-            self._size_bytes += len(raw)
+            self._write(raw)
         except OSError:
             # A full disk or a lost directory must not end the broker; the next record says how many are missing.
-            self._lost += 1
+            self.lose()
             self.close()
+        else:
+            self._lost = 0
+
+    def lose(self) -> None:
+        """A record will not be written; the next one says so."""
+        self._lost += 1
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
-    def _pop_lost(self) -> bytes:
-        lost, self._lost = self._lost, 0
-        return b'{"level":"warning","what":"log records lost","count":%d}\n' % lost if lost else b""
+    def _say_lost(self) -> bytes:
+        return b'{"level":"warning","what":"log records lost","count":%d}\n' % self._lost if self._lost else b""
+
+    def _write(self, raw: bytes) -> None:
+        written = os.write(self._fd, raw)
+        self._size_bytes += written
+        if written < len(raw):
+            # Half a record would spoil the next one too.
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+            raise OSError(f"{written} of {len(raw)} bytes were written; is the disk full?")
 
     def _make_room(self, size_bytes: int) -> None:
-        if self._fd < 0:
+        if not self._is_in_place():
+            self.close()
             self._open()
         if self._size_bytes and self._size_bytes + size_bytes > self._max_bytes:
-            self.close()
+            self._rotate()
+
+    def _is_in_place(self) -> bool:
+        """Whether the path still leads to the open file: a cleaner may have taken it, or the whole directory."""
+        if self._fd < 0:
+            return False
+        seen = os.lstat(self._path) if os.path.lexists(self._path) else None
+        return seen is not None and (seen.st_dev, seen.st_ino) == self._mark
+
+    def _rotate(self) -> None:
+        try:
             os.replace(self._path, f"{self._path}.1")
-            self._open()
+        except OSError:
+            # Something that is no file has the name, or there is no room for it: the cap counts more than the past.
+            os.ftruncate(self._fd, 0)
+            self._size_bytes = 0
+            return
+        self.close()
+        self._open()
 
     def _open(self) -> None:
         fd = os.open(self._path, _OPEN_FLAGS, 0o600)
@@ -135,7 +174,7 @@ class _LogFile:
         if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.getuid():
             os.close(fd)
             raise OSError(f"{self._path} is not an ordinary file of ours")
-        self._fd, self._size_bytes = fd, seen.st_size
+        self._fd, self._size_bytes, self._mark = fd, seen.st_size, (seen.st_dev, seen.st_ino)
 
 
 def clean(part: object) -> object:

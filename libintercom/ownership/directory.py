@@ -31,6 +31,8 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANDROID_SYSTEM_UID = 1000
 # path_resolution(7): the kernel itself follows no more symbolic links than this.
 _LINK_LIMIT = 40
+# A directory that vanishes more often right after it was made is taken away by more than a cleaner.
+_MAKE_LIMIT = 8
 # user_namespaces(7): what the first user namespace shows as its map.
 _FULL_UID_MAP = ["0", "0", "4294967295"]
 
@@ -128,10 +130,7 @@ def open_directory(
     user = os.getuid() if uid is None else uid
     trusted = trusted_owners(user)
     _check_ancestors(path, trusted)
-    if is_created:
-        _create(path)
-    _check_entry(path, user)
-    fd = _open(path)
+    fd = _make_and_open(path, user) if is_created else _open(path, user)
     try:
         _check_opened(path, os.fstat(fd), user)
         _check_local(path, network_type(fd))
@@ -215,6 +214,19 @@ def _check_ancestor(path: str, step: str, seen: os.stat_result, trusted: frozens
         raise UnsafeDirectory(path, reason, describe_owner(seen.st_uid))
 
 
+def _make_and_open(path: str, uid: int) -> int:
+    """Again when a cleaner took the empty directory away between its making and its opening."""
+    for _attempt in range(_MAKE_LIMIT):
+        _create(path)
+        try:
+            return _open(path, uid)
+        except UnsafeDirectory as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            vanished = error
+    raise vanished
+
+
 def _create(path: str) -> None:
     try:
         os.mkdir(path, PRIVATE_MODE)
@@ -251,7 +263,8 @@ def _check_local(path: str, network_type: str) -> None:
         raise UnsafeDirectory(path, reason)
 
 
-def _open(path: str) -> int:
+def _open(path: str, uid: int) -> int:
+    _check_entry(path, uid)
     try:
         return os.open(path, _OPEN_FLAGS)
     except OSError as error:

@@ -70,8 +70,13 @@ def try_lock(directory: RuntimeDirectory, name: str) -> FileLock | None:
             os.close(fd)
             raise
         lock = FileLock(directory, name, fd)
-        # The file locked may have lost its name meanwhile; then somebody else can hold a lock under the same name.
-        if lock.is_current():
+        try:
+            # The file locked may have lost its name meanwhile; then somebody else can hold a lock under the same name.
+            is_current = lock.is_current()
+        except BaseException:
+            lock.release()
+            raise
+        if is_current:
             return lock
         lock.release()
         directory.require_current()

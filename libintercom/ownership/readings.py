@@ -34,6 +34,7 @@ def read_ours(platform: str = "", proc: str = PROC, machine_id_files: tuple[str,
     name = platform or current_platform()
     return Ours(
         platform=name,
+        pid=os.getpid(),
         machine=_read_machine(name, machine_id_files),
         identity=_read_identity(name, proc),
         # macOS has no pid namespaces: nothing hides there.

@@ -36,10 +36,11 @@ def sweep(directory: RuntimeDirectory) -> list[str]:
 
 
 def discard(directory: RuntimeDirectory, name: str) -> None:
-    """Unlink a name of our own making; that it is gone already is fine."""
+    """Unlink a name of our own making; gone already is fine, and one that stays is swept at the next start."""
     try:
         directory.unlink(name)
-    except FileNotFoundError:
+    except OSError:
+        # It means nothing under this name, while an error here would cost whoever holds a lock on the file more.
         pass
 
 

@@ -49,6 +49,7 @@ class Ours(Record):
     """What this program knows of itself and its machine, to compare a record with."""
 
     platform: str = required(STRING)
+    pid: int = required(COUNT)
     machine: str | None = optional(STRING, default=None)
     identity: Identity = required(Rule("an identity", "record", lambda v: isinstance(v, Identity), record=Identity))
     is_initial_pid_ns: bool = required(BOOL)
@@ -205,6 +206,9 @@ def _judge_pid(record: OwnerRecord, ours: Ours, readings: Readings) -> Verdict:
     """Same machine, same boot, same namespaces: the pid means the same thing to both sides."""
     if readings.signal == MISSING:
         return _dead(f"pid {record.pid} does not exist")
+    if record.pid == ours.pid:
+        # A copy of our own record, or one of a former owner of our pid: nobody else can be its writer.
+        return _dead(f"pid {record.pid} is this very program")
     if readings.signal != EXISTS:
         return _uncertain(f"pid {record.pid} {_presence(readings)}")
     return _judge_existing(record, ours, readings) or _uncertain(f"pid {record.pid} exists and may be the owner")

@@ -13,7 +13,7 @@ from libintercom.ownership.records import Identity, Mark, OwnerRecord, Publicati
 from libintercom.ownership.verdict import Ours, Readings
 from libintercom.platforms import ANDROID, LINUX, MACOS
 
-PID = 4711
+PID, OUR_PID = 4711, 4712
 MACHINE = "3d1219c7c4c5404aaa1f6d2a48adfda4"
 BOOT = "473d872b-f723-4d00-9fc2-8e6e4ca0033e"
 PID_NS, TIME_NS = "pid:[4026531836]", "time:[4026531834]"
@@ -64,6 +64,7 @@ def make_ours(platform: str = LINUX, **changes: Any) -> Ours:
     identity = Identity(boottime_ms=BOOTTIME_MS + 600_000.0) if platform == ANDROID else IDENTITIES[platform]
     plain: dict[str, Any] = {
         "platform": platform,
+        "pid": OUR_PID,
         "machine": None if platform == ANDROID else MACHINE,
         "identity": identity,
         "is_initial_pid_ns": True,

@@ -12,7 +12,7 @@ from intercomctl import body, failures, joining, output, shapes
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, option
 from libintercom import texts
 from libintercom.asking import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
-from libintercom.errors import EXIT_NO_REPLY, IntercomError
+from libintercom.errors import EXIT_INTERRUPTED, EXIT_NO_REPLY, IntercomError
 from libintercom.identity import make_uuid
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(
         from intercomctl.commands.ask.waiting import ask
 
         answered = ask(profile, session_id, to, said or "", timeout_s, options)
-    except IntercomError as failure:
+    except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(options["message_id"] or "", failure, is_json=as_json)
     return _tell(to, answered, timeout_s, as_json=as_json)
 
@@ -73,6 +73,8 @@ def _tell(to: str, answered: Answered, timeout_s: float, *, as_json: bool) -> in
         output.note(texts.failed_ask_text(to, answered, timeout_s) + failures.hint_at_roster(answered.outcome))
     if as_json:
         output.emit(told)
+    if answered.ended_by == "cancelled":
+        return EXIT_INTERRUPTED
     if answered.outcome.is_accepted and answered.reply is None:
         return EXIT_NO_REPLY
     return failures.status_of(answered.outcome)

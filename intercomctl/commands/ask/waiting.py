@@ -6,18 +6,22 @@ Owns the event loop of `intercomctl ask` and its progress line. Does not own the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
 from intercomctl import joining, output
+from libintercom.outcomes import Answered, not_sent, unknown
 
 if TYPE_CHECKING:
     from libintercom.drafts import SendOptions
-    from libintercom.outcomes import Answered
+    from libintercom.outcomes import Outcome
     from libintercom.profile import Profile
 
 # How often the progress line moves.
 _TICK_S = 1.0
+# How an interrupted ask ends, and the code of one that never left.
+_CANCELLED = "cancelled"
 
 
 def ask(
@@ -27,6 +31,7 @@ def ask(
 
     Raises:
         IntercomError: the session could not join; nothing was sent.
+        KeyboardInterrupt: a second interrupt, while the first one's end was still told.
 
     """
     return asyncio.run(_ask(profile, session_id, to, text, timeout_s, options))
@@ -35,19 +40,42 @@ def ask(
 async def _ask(
     profile: Profile, session_id: str | None, to: str, text: str, timeout_s: float, options: SendOptions
 ) -> Answered:
-    client = await joining.speak_async(profile, session_id)
-    progress = asyncio.create_task(_show_progress(to, timeout_s))
+    """What is known when an interrupt cancels this task is the result; it never hides a word that had come."""
+    message_id = options["message_id"] or ""
+    known = [not_sent(message_id, _CANCELLED, "interrupted before the question was sent")]
     try:
-        return await client.ask(to, text, timeout_s=timeout_s, **options)
+        client = await joining.speak_async(profile, session_id)
+    except asyncio.CancelledError:
+        return Answered(outcome=known[-1], ended_by=_CANCELLED)
+    known.append(unknown(message_id, "interrupted before an acknowledgement came"))
+    progress: list[asyncio.Task[None]] = []
+
+    def tell(outcome: Outcome) -> None:
+        known.append(outcome)
+        if outcome.is_accepted:
+            _draw(to, 0, timeout_s)
+            progress.append(asyncio.create_task(_show_progress(to, timeout_s)))
+
+    try:
+        answered = await client.ask(to, text, timeout_s=timeout_s, on_outcome=tell, **options)
+    except asyncio.CancelledError:
+        answered = Answered(outcome=known[-1], ended_by=_CANCELLED)
     finally:
-        progress.cancel()
+        for task in progress:
+            task.cancel()
         output.show_progress("")
-        await client.disconnect()
+        # The broker sees the end of the connection by itself, should nobody wait for its goodbye.
+        with contextlib.suppress(asyncio.CancelledError):
+            await client.disconnect()
+    return answered
 
 
 async def _show_progress(to: str, timeout_s: float) -> None:
     started = time.monotonic()
     while True:
-        passed_s = time.monotonic() - started
-        output.show_progress(f"asked {to}; waiting for the reply, {passed_s:.0f} s of {timeout_s:g} s")
         await asyncio.sleep(_TICK_S)
+        _draw(to, time.monotonic() - started, timeout_s)
+
+
+def _draw(to: str, passed_s: float, timeout_s: float) -> None:
+    output.show_progress(f"asked {to}; waiting for the reply, {passed_s:.0f} s of {timeout_s:g} s")

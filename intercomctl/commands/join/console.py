@@ -12,6 +12,7 @@ from intercomctl import failures
 from intercomctl.commands.join.actions import ASK, LIST, PENDING, QUIT, REPLY, SEND, STATUS, Action
 from libintercom import list_texts, texts
 from libintercom.outcomes import UNKNOWN
+from libintercom.printable import make_line
 from libintercom.roster import Filters, build_roster
 
 if TYPE_CHECKING:
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
 # What begins a command; twice, a reply that begins with it.
 MARK = "/"
 HELP = """\
-A line is the reply to the question that waits for one; when several wait, name one with /reply.
-  /send TARGET TEXT   send a message       /ask TARGET TEXT   ask; the reply is shown when it comes
-  /reply ID TEXT      reply to a question  /pending           the questions that wait for a reply
-  /list               who is connected     /status            the same, with the broker and this session
+A line is the reply to the question that waits for one; when several wait,
+name one with /reply.
+  /send TARGET TEXT   send a message
+  /ask TARGET TEXT    ask; the reply is shown when it comes
+  /reply ID TEXT      reply to a question
+  /pending            the questions that wait for a reply
+  /list               who is connected
+  /status             the same, with the broker and this session
   /quit               leave (so does the end of the input)
-A TARGET with spaces goes in double quotes. A reply that starts with a slash starts with two."""
+A TARGET with spaces goes in double quotes. A reply that starts with a slash
+starts with two."""
+# Before each line of a peer's text: whatever stands there, it is none of this program's own lines.
+QUOTE = "> "
 # How a question is answered here.
 REPLY_CALL = "type it, or /reply {id} TEXT"
 
@@ -71,17 +79,17 @@ class Console:
         if outcome.is_accepted:
             self._say({REPLY: "Reply sent.", ASK: f"Asked {to}."}.get(action.kind) or texts.sent_text(to, outcome, {}))
         elif action.kind == REPLY and outcome.outcome != UNKNOWN:
-            self._say(f"Reply not sent: {outcome.reason}.")
+            self._say(make_line(f"Reply not sent: {outcome.reason}."))
         elif action.kind != ASK:
             self._say(texts.failed_send_text(to, outcome) + failures.hint_at_roster(outcome, f"{MARK}list"))
 
     def replied(self, action: Action, reply: Inbound) -> None:
         """The reply to an ask."""
-        self._say(texts.reply_text(action.to or "", reply))
+        self._say(f"**Reply from {make_line(action.to or '')}:**\n{_quote(reply)}")
 
     def failed(self, _action: Action, reason: str, _ended_by: str = "") -> None:
         """An action could not be carried out, or an ask ended without a reply."""
-        self._say(reason)
+        self._say(make_line(reason))
 
     def listed(self, action: Action, member: Member, listing: Listing) -> None:
         """The sessions there are."""
@@ -117,27 +125,32 @@ class Console:
         """A message that no ask of this session waited for."""
         self._names[inbound.row.id] = inbound.sender
         age = list_texts.age_text(inbound.message.timestamp, self._now_ms())
-        self._say(f"[{age}] {texts.inbound_text(inbound, REPLY_CALL)}")
+        self._say(f"[{age}] {texts.banner_text(inbound, REPLY_CALL)}\n\n{_quote(inbound)}")
 
     def peer_left(self, session_id: str) -> None:
         """A session that this one exchanged messages with is gone."""
         name = self._names.pop(session_id, None)
-        self._say(f"{session_id} left." if name is None else f"{name} ({session_id}) left.")
+        self._say(make_line(f"{session_id} left." if name is None else f"{name} ({session_id}) left."))
 
     def ask_retired(self, ended: AskEnded) -> None:
         """Nobody waits for an answer to a question any more."""
-        self._say(f"Nobody waits any more for a reply to {ended.message_id} ({ended.reason}).")
+        self._say(make_line(f"Nobody waits any more for a reply to {ended.message_id} ({ended.reason})."))
 
     def letter_died(self, letter: LetterDied) -> None:
         """An accepted message can no longer arrive."""
-        self._say(f"Message {letter.message_id} to {letter.recipient_id} can no longer arrive ({letter.reason}).")
+        dead = f"Message {letter.message_id} to {letter.recipient_id} can no longer arrive ({letter.reason})."
+        self._say(make_line(dead))
 
     def disconnected(self, reason: str) -> None:
         """The broker is gone."""
-        self._say(f"Disconnected: {reason}")
+        self._say(make_line(f"Disconnected: {reason}. This session has ended; join again to be reached."))
 
     def end(self, _reason: str) -> None:
         """Nothing is owed to a person."""
+
+
+def _quote(inbound: Inbound) -> str:
+    return QUOTE + texts.content_text(inbound.message.content).replace("\n", f"\n{QUOTE}")
 
 
 def read_command(word: str, rest: str) -> Action | None:

@@ -7,6 +7,7 @@ not own what a line means or how something is shown: those are the two faces (``
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,7 +66,12 @@ def stay(profile: Profile, session_id: str | None, face: Face) -> int:
 
 async def _stay(profile: Profile, session_id: str | None, face: Face) -> int:
     client = await joining.speak_async(profile, session_id)
-    return await Membership(client, face, output.is_read).run(Lines(sys.stdin.fileno()))
+    return await Membership(client, face, output.is_read).run(Lines(_open_input()))
+
+
+def _open_input() -> int:
+    # It is None when the program was started with it closed: then there is nothing to read.
+    return os.open(os.devnull, os.O_RDONLY) if sys.stdin is None else sys.stdin.fileno()
 
 
 class Membership:

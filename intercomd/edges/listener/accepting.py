@@ -72,8 +72,7 @@ class Acceptor:
             return
         self.pause()
         # Without a descriptor for a newcomer there is none: who waits will come to the next broker.
-        newcomers = self._accept(1) if effect.is_cancellable else ()
-        waiting = [self._admit(connected) for connected in newcomers if self._is_own(connected)]
+        waiting = self._admit_some(1) if effect.is_cancellable else []
         if waiting:
             self.resume()
             self._report([*waiting, StopCancelled()])
@@ -99,8 +98,7 @@ class Acceptor:
         self._release_reserve()
 
     def _accept_some(self) -> None:
-        accepted = self._accept(_ACCEPTS_PER_TURN)
-        observed: list[Event] = [self._admit(connected) for connected in accepted if self._is_own(connected)]
+        observed = self._admit_some(_ACCEPTS_PER_TURN)
         if self._has_no_room:
             # Asking again would find the same at once: the core says when.
             self.pause()
@@ -108,6 +106,21 @@ class Acceptor:
             observed.append(DescriptorsExhausted())
         if observed:
             self._report(observed)
+
+    def _admit_some(self, limit: int) -> list[Event]:
+        """Let in those of our own user who wait; what is to be reported of them."""
+        observed: list[Event] = []
+        for connected in self._accept(limit):
+            if not self._is_own(connected):
+                continue
+            try:
+                observed.append(self._admit(connected))
+            except OSError as error:
+                # The system watches no more descriptors (epoll_ctl(2): ENOSPC, ENOMEM); this one may try again.
+                connected.close()
+                self._fail(error)
+                break
+        return observed
 
     def _accept(self, limit: int) -> Iterator[socket.socket]:
         """Those who wait, at most ``limit``; afterwards ``_has_no_room`` says whether descriptors ended it."""
@@ -117,16 +130,28 @@ class Acceptor:
                 connected, _address = self._listening.accept()
             except BlockingIOError:
                 return
+            except ConnectionAbortedError:
+                # Gone before its turn.
+                continue
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                self._has_no_room = True
+                self._fail(error)
                 return
             connected.setblocking(False)
             yield connected
 
+    def _fail(self, error: OSError) -> None:
+        """Whatever it is, asking again at once would find the same."""
+        self._has_no_room = True
+        if error.errno not in _NO_ROOM:
+            self._log.write("error", "accepting failed", {"reason": error.strerror})
+
     def _is_own(self, connected: socket.socket) -> bool:
-        uid, pid = read_peer(connected)
+        try:
+            uid, pid = read_peer(connected)
+        except OSError:
+            # macOS does not tell any more of a peer that is gone already.
+            connected.close()
+            return False
         if uid == self._uid:
             return True
         self._log.write("warning", "refused another user", {"uid": uid, "pid": pid})

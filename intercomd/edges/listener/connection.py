@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # What one connection may bring in one turn of the loop (wire.md 14.6).
 READ_BYTES = 64 * 1024
-# Frames looked at in one turn; 64 KiB may hold two thousand. Whoever speaks meanwhile waits for so many at most, so they
-# take no longer than the round trip of one message: fewer would cost throughput, since a turn's output is one write.
+# Frames looked at in one turn, of the two thousand that 64 KiB may hold. Whoever speaks meanwhile waits for so many at
+# most: they take about as long as the round trip of one message. Fewer would cost throughput, since what a turn puts
+# out is one write.
 FRAMES_PER_TURN = 16
 # A held frame is reported again when it grew or shrank by this much: half of what the core may be behind by.
 _REPORT_STEP_BYTES = 32 * 1024

@@ -15,6 +15,7 @@ from intercomd.core import effects
 from intercomd.core.events import (
     ConnectionAccepted,
     ConnectionClosed,
+    ConnectionsLost,
     DeliveriesHeld,
     DeliveriesTaken,
     OutputProgressed,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # Reads of what a gone peer left in its socket: more than the kernel buffers for one by default (208 KiB).
 _LAST_READS = 8
+# Gone peers that are heard to their end in the turn that found them; the others are heard one in each turn.
+_ENDS_PER_TURN = 16
 
 
 class SocketListener:
@@ -127,8 +130,8 @@ class SocketListener:
     def _admit(self, connected: socket.socket) -> Event:
         self._last_number += 1
         connection = Connection(self._last_number, connected)
-        self._connections[connection.number] = self._by_fd[connection.fd] = connection
         self._watch(connection)
+        self._connections[connection.number] = self._by_fd[connection.fd] = connection
         return ConnectionAccepted(connection.number, self._wall_ms())
 
     def _turn(self, fd: int, is_readable: bool, is_writable: bool) -> None:
@@ -204,19 +207,19 @@ class SocketListener:
 
     def _deliver(self, effect: effects.Deliver) -> None:
         connection = self._connections.get(effect.conn)
-        if connection is not None and effect.conn not in self._closing:
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
             connection.output.append_message(effect.sender, effect.message, effect.token)
             self._recipients[effect.conn] = connection
 
     def _answer(self, effect: effects.Write) -> None:
         connection = self._connections.get(effect.conn)
-        if connection is not None and effect.conn not in self._closing:
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
             connection.output.append(self._encode(effect.frame))
             self._others[effect.conn] = connection
 
     def _answer_rows(self, effect: effects.WriteRows) -> None:
         connection = self._connections.get(effect.conn)
-        if connection is not None and effect.conn not in self._closing:
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
             connection.output.append(frame(join_rows(effect)))
             self._others[effect.conn] = connection
 
@@ -239,7 +242,7 @@ class SocketListener:
         try:
             is_done = output.write(seen.taken)
         except OSError as error:
-            seen.rest += self._lose_peer(connection, error)
+            self._lose_peer(connection, error, seen)
             return
         if is_done:
             output.forget_fresh()
@@ -256,7 +259,7 @@ class SocketListener:
             if output.write(seen.taken):
                 self._watch(connection)
         except OSError as error:
-            seen.rest += self._lose_peer(connection, error)
+            self._lose_peer(connection, error, seen)
         else:
             if output.waiting_bytes < before:
                 seen.rest.append(OutputProgressed(connection.number, output.waiting_bytes, has_moved=True))
@@ -279,18 +282,19 @@ class SocketListener:
             self._recipients.pop(effect.conn, None)
             self._others.pop(effect.conn, None)
 
-    def _lose_peer(self, connection: Connection, error: OSError) -> list[Event]:
+    def _lose_peer(self, connection: Connection, error: OSError, seen: _Seen) -> None:
         """A peer that left before it heard everything may have said something before that: hear it, then close."""
         connection.lost = f"writing failed ({error.strerror})"
         connection.reads_left = _LAST_READS
-        observed = self._hear_last(connection)
-        while connection.number in self._connections and not connection.has_more:
-            observed += self._hear_last(connection)
+        seen.lost.append(connection.number)
+        if len(seen.lost) <= _ENDS_PER_TURN:
+            seen.rest += self._hear_last(connection)
+            while connection.number in self._connections and not connection.has_more:
+                seen.rest += self._hear_last(connection)
         if connection.number in self._connections:
-            # It said much: in turns, like anybody.
+            # It said much, or many are gone: in turns, like anybody.
             self._watch(connection)
             self._rounds.add(connection)
-        return observed
 
     def _hear_last(self, connection: Connection) -> list[Event]:
         """A little more of a connection whose peer is gone; when there is nothing more, its end."""
@@ -324,13 +328,14 @@ class SocketListener:
 
 
 class _Seen:
-    """What writing showed: tokens taken, tokens held after a first try, and the rest as events."""
+    """What writing showed: tokens taken, tokens held after a first try, peers lost, and the rest as events."""
 
-    __slots__ = ("held", "rest", "taken")
+    __slots__ = ("held", "lost", "rest", "taken")
 
     def __init__(self) -> None:
         self.taken: list[int] = []
         self.held: list[int] = []
+        self.lost: list[int] = []
         self.rest: list[Event] = []
 
     def events(self) -> list[Event]:
@@ -338,4 +343,6 @@ class _Seen:
         observed: list[Event] = [DeliveriesTaken(tuple(self.taken))] if self.taken else []
         if self.held:
             observed.append(DeliveriesHeld(tuple(self.held)))
+        if len(self.lost) > 1:
+            observed.append(ConnectionsLost(tuple(self.lost)))
         return observed + self.rest

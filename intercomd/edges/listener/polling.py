@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     # Called with a descriptor, whether it can be read, and whether it takes bytes; an error counts as both.
     OnReady = Callable[[int, bool, bool], None]
+    Ready = tuple[selectors.SelectorKey, int]
 
 # Descriptors looked at in one turn of the loop; the others come in the next one.
 _MAX_READY = 256
@@ -82,6 +83,8 @@ class SelectorPoller:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        # Where the next turn begins among those that are ready.
+        self._first = 0
 
     def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady) -> None:
         self._loop, self._on_ready = loop, on_ready
@@ -102,12 +105,20 @@ class SelectorPoller:
         self._loop.remove_reader(self._fileno())
         self._selector.close()
 
+    def _choose(self, ready: list[Ready]) -> list[Ready]:
+        """This turn's share. The kernel's own order would give the same ones every turn."""
+        if len(ready) <= _MAX_READY:
+            return ready
+        first = self._first % len(ready)
+        self._first = first + _MAX_READY
+        return (ready[first:] + ready[:first])[:_MAX_READY]
+
     def _fileno(self) -> int:
         # epoll and kqueue can be watched themselves; a system that has neither is none of ours.
         return int(self._selector.fileno())
 
     def _dispatch(self) -> None:
-        for key, ready in self._selector.select(0)[:_MAX_READY]:
+        for key, ready in self._choose(self._selector.select(0)):
             watched = self._selector.get_map().get(key.fd)
             if watched is not None:
                 wanted = ready & watched.events

@@ -45,6 +45,8 @@ def acquire(places: Places, prepare: Prepare, *, deadline_s: float = LOCK_DEADLI
         directory = open_directory(places.runtime_dir, uid=places.uid)
     except UnsafeDirectory as error:
         return failed(str(error), error.exit_status)
+    except OSError as error:
+        return failed(f"{places.runtime_dir} cannot be examined: {error}")
     won = _acquire_in(directory, places, prepare, time.monotonic() + deadline_s)
     if isinstance(won, Outcome):
         directory.close()
@@ -61,9 +63,12 @@ def _acquire_in(directory: RuntimeDirectory, places: Places, prepare: Prepare, e
         with guard:
             ours = read_ours()
             published = Start(places, directory, guard, ours, prepare).publish()
-    except UnsafeDirectory as error:
-        return failed(str(error), error.exit_status)
-    except OSError as error:
+    except (UnsafeDirectory, OSError) as error:
+        if not directory.is_current():
+            # By a cleaner, before we kept it away, or by somebody's hand; where the path leads now is another start.
+            return claimed(f"{places.runtime_dir} was removed or replaced during the start")
+        if isinstance(error, UnsafeDirectory):
+            return failed(str(error), error.exit_status)
         return failed(f"{places.runtime_dir} cannot be used: {error}")
     if isinstance(published, Outcome):
         return published

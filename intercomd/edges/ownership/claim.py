@@ -46,8 +46,13 @@ class Claim:
         """Unlink the claim if it is still ours, then unlock it; harmless when repeated."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            remove_if_same(self.directory, CLAIM_NAME, self.mark)
-            os.close(fd)
+            try:
+                remove_if_same(self.directory, CLAIM_NAME, self.mark)
+            except OSError:
+                # A full disk. Unlocked it is a dead one, which the next start takes away.
+                pass
+            finally:
+                os.close(fd)
 
 
 def publish_claim(directory: RuntimeDirectory, ours: Ours) -> Claim | None:

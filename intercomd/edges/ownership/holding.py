@@ -16,6 +16,7 @@ from intercomd.edges.ownership.life import begin_life
 from intercomd.edges.ownership.outcomes import Outcome, claimed, failed
 from intercomd.edges.ownership.publishing import Start
 from intercomd.edges.ownership.selfcheck import MISSING, OTHER, OURS, Sight
+from libintercom.endpoint import REFUSED
 from libintercom.errors import UnsafeDirectory
 from libintercom.ownership import verdict
 from libintercom.ownership.directory import open_directory
@@ -86,6 +87,8 @@ class Ownership:
             directory = self._directory if self._directory.is_current() else open_directory(self.places.runtime_dir)
         except UnsafeDirectory as error:
             return failed(str(error), error.exit_status)
+        except OSError as error:
+            return failed(f"{self.places.runtime_dir} cannot be examined: {error}")
         outcome = self._republish_in(directory)
         if outcome is not None and directory is not self._directory:
             directory.close()
@@ -102,11 +105,12 @@ class Ownership:
             return False
         if guard is None:
             return False
-        with guard:
-            # Somebody in the middle of a start judges the record just now.
-            if self._directory.mark(CLAIM_NAME) is not None:
-                return False
-            return self._restore_under_lock()
+        try:
+            with guard:
+                # Somebody in the middle of a start judges the record just now.
+                return self._directory.mark(CLAIM_NAME) is None and self._restore_under_lock()
+        except OSError:
+            return False
 
     def touch(self) -> None:
         """Make directory, socket and record look used; a missing one is the self-check's business."""
@@ -149,10 +153,14 @@ class Ownership:
         files stay, and ``False`` is returned.
         """
         end = time.monotonic() + deadline_s
-        has_withdrawn = self.withdraw()
-        while not has_withdrawn and time.monotonic() < end:
-            time.sleep(RETRY_S)
+        try:
             has_withdrawn = self.withdraw()
+            while not has_withdrawn and time.monotonic() < end:
+                time.sleep(RETRY_S)
+                has_withdrawn = self.withdraw()
+        except OSError:
+            # A directory that takes no change now; the next broker finds a dead one's files.
+            has_withdrawn = False
         self.listening.close()
         self.release()
         return has_withdrawn
@@ -192,14 +200,16 @@ class Ownership:
         self.listening, self._socket_mark = bound.listening, bound.mark
 
     def _restore_under_lock(self) -> bool:
-        finding = inspect(self._directory, RECORD_NAME, self._ours, verdict.UNKNOWN)
+        # The path leads to ourselves, so nobody else listens there: as good a proof as a refused connection.
+        finding = inspect(self._directory, RECORD_NAME, self._ours, REFUSED)
         if finding.kind not in (verdict.ABSENT, verdict.DEAD):
             return finding.mark == self._life.mark
+        life = begin_life(self._directory, self._ours)
         try:
-            life = begin_life(self._directory, self._ours)
-        except OSError:
-            return False
-        life.publish()
+            life.publish()
+        except BaseException:
+            life.abandon()
+            raise
         self._life.release()
         self._life = life
         return True

@@ -147,7 +147,10 @@ def test_an_interrupted_wait_ends_with_130_and_withdraws_the_question(ctl, bob):
         os.kill(asking.pid, signal.SIGINT)
         out, err = asking.communicate()
     assert asking.returncode == 130
-    assert (out, err) == ("", "intercomctl: interrupted\n")
+    assert out == ""
+    # Whether the acknowledgement was here already when the interrupt came is not decided (see test_interrupts.py).
+    known = "The question was delivered", "Whether the question arrived is unknown"
+    assert err in [f"intercomctl: Cancelled. {one} (message {question['id']}).\n" for one in known]
     assert bob.hear("ask_retired")["messageId"] == question["id"]
 
 

@@ -52,7 +52,7 @@ def test_without_json_the_finding_is_on_stderr_and_show_fails(alone):
 
 
 PROGRAMS = [
-    ("exit 7", "it ended with status 7"),
+    ("exit 7", "it ended with status 7: it said nothing."),
     ("echo nonsense", "it says something else"),
     ('echo "[]"', "it says something else"),
     ("printf '\\377'", "it says something else"),

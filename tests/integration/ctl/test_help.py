@@ -39,6 +39,17 @@ def test_the_help_warns_that_command_lines_are_visible(alone, name):
     assert "--stdin" in text
 
 
+@pytest.mark.parametrize("words", ["--help", "", "send --help", "--version", "completion bash"])
+def test_the_help_on_a_full_disk_or_without_a_reader_is_no_bug(alone, words):
+    full = alone.in_shell(f"{words} >/dev/full")
+    assert full.status == 1
+    assert full.err == (
+        "intercomctl: cannot write the output: No space left on device. What the command did is done.\n"
+    )
+    unread = alone.in_shell(f"{words} | true")
+    assert (unread.status, unread.err) == (0, "")
+
+
 def test_the_version(alone):
     assert alone.run("--version").out == f"intercomctl {__version__}\n"
 

@@ -307,7 +307,7 @@ def test_a_person_sends_and_asks_by_typing(ctl, person):
         person.type('/ask "bob the builder" how many?')
         bob.hear("message")
         bob.ask_and_hear("sent", action="reply", text="42")
-        person.sees("**Reply from bob the builder:**\n42")
+        person.sees("**Reply from bob the builder:**\n> 42")
         person.type("/send bib hello")
         person.sees("See who is there: /list")
 
@@ -354,3 +354,15 @@ def test_a_session_at_a_terminal_is_shown_there(ctl):
     assert "Joined as ann" in ended.out
     assert "/send TARGET TEXT" in ended.out
     assert not unsafe_characters(ended.out, allowed="\r\n")
+
+
+def test_without_a_standard_input_it_leaves_at_once(ctl):
+    ended = ctl.in_shell("join ann --jsonl <&-")
+    assert ended.status == 0
+    assert ended.json["event"] == "registered"
+
+
+def test_an_empty_message_id_is_refused(pair):
+    ann, _bob = pair
+    told = ann.ask_and_hear("sent", action="send", to="bob", text="x", messageId="")
+    assert (told["outcome"], told["code"], told["messageId"]) == ("not_sent", "invalid_message", "")

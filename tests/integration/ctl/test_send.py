@@ -178,6 +178,27 @@ def test_a_body_over_the_limit_is_refused_here_with_both_sizes(ctl, bob):
     assert "max 1048576" in ended.err
 
 
+@pytest.mark.parametrize("name", ["send", "ask"])
+@pytest.mark.parametrize("source", ["--stdin", "--body-file", "--attach"])
+def test_a_body_no_message_can_hold_is_told_as_what_it_is(ctl, tmp_path, name, source):
+    """One byte more than a frame is not read whole; the code and the status are those of a frame too large."""
+    body = b"a" * 3_000_000
+    (tmp_path / "f").write_bytes(body)
+    words = [source] if source == "--stdin" else [source, str(tmp_path / "f")]
+    ended = ctl.run(name, "bob", *words, "--json", stdin=body)
+    assert (ended.status, ended.json["code"], ended.json["outcome"]) == (2, "too_large", "not_sent")
+    assert "over 1048576 bytes" in ended.err
+    assert "Nothing was sent" in ended.err
+
+
+@pytest.mark.parametrize("name", ["send", "ask"])
+def test_a_closed_standard_input_is_a_mistake_and_no_bug(ctl, name):
+    for words, found in (("--stdin", "standard input is closed"), ("", "there is no text")):
+        ended = ctl.in_shell(f"{name} bob {words} <&-")
+        assert (ended.status, ended.out) == (2, "")
+        assert found in ended.err
+
+
 def test_every_message_has_an_id_of_its_own(ctl, bob):
     ids = {json.loads(ctl.run("send", "bob", "x", "--json").out)["messageId"] for _ in range(2)}
     assert len(ids) == 2

@@ -184,7 +184,7 @@ LIES = [
     ("status", {"list": [EMPTY]}, 0),
     ("broker start", {}, 0),
     ("broker stop", {}, 1),
-    ("list", {"list": [{"type": "error", "error": RAW}, {"type": "nonsense"}]}, 3),
+    ("list", {"list": [{"type": "error", "error": RAW}, {"type": "nonsense"}]}, 4),
     ("metrics", {"stats": [{"type": "stats_result", "counters": {RAW: 1, "k": {RAW: 2}}, "gauges": {RAW: 3}}]}, 0),
     ("send bob x", {"send": [FAILED]}, 1),
     ("send bob x", {"send": [{**FAILED, "code": RAW, "outcomeKnown": False}]}, 3),

@@ -107,6 +107,74 @@ def test_registrations_are_answered_while_the_log_is_not_loaded_yet(daemon: Daem
     assert logged(daemon, "serving")
 
 
+# -- what it is started with -------------------------------------------------------------------------
+
+
+def under_shell(script: str, directory: str) -> subprocess.CompletedProcess[str]:
+    """Run the command that a shell script calls ``$@``."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PI_INTERCOM_RUNTIME_DIR": directory}
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "intercomd"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=30)
+
+
+def held_by(pid: int) -> dict[int, str]:
+    return {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_while_it_starts_is_answered_once_it_serves(loop: str, number: signal.Signals) -> None:
+    """From the moment its record can be read somebody may signal it; loading the event loop takes longer than that."""
+    with runtime_directory() as directory:
+        daemon = Daemon(directory, "--idle-exit-s", "60", environment={"PI_INTERCOM_LOOP": loop})
+        wait_until(lambda: os.path.exists(f"{directory}/broker.pid"), "the record")
+        daemon.process.send_signal(number)
+        assert daemon.read_report() in ({"result": "ready"}, {})
+        assert daemon.is_running or number == signal.SIGTERM
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_closed_standard_streams_are_no_place_for_its_files(loop: str) -> None:
+    closing = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    with running_daemon("--idle-exit-s", "60", environment={"PI_INTERCOM_LOOP": loop}, prefix=closing) as daemon:
+        held = held_by(daemon.pid)
+        assert [held[fd] for fd in (0, 1, 2)] == [os.devnull] * 3
+        assert logged(daemon, "serving")
+        daemon.stop()
+        assert daemon.process.returncode == 0
+        assert not [record for record in daemon.log_records() if record["what"] == "bug"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [("serve --nonsense", 2), ("config --json", 0), ("--version", 0), ("", 2), ("nonsense", 2)]
+)
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", ">/dev/full"])
+def test_streams_that_take_nothing_change_no_exit_status(arguments: str, status: int, streams: str) -> None:
+    with runtime_directory() as directory:
+        said = under_shell(f'"$@" {arguments} {streams}', directory)
+    is_lost = status == 0 and streams == ">/dev/full"
+    assert said.returncode == (1 if is_lost else status), said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_reader_that_has_enough_is_no_bug() -> None:
+    with runtime_directory() as directory:
+        said = under_shell('{ sleep 1; "$@" config --json; echo "status $?" >&2; } | true', directory)
+    assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize("limit", [*range(6, 18), 20, 24, 32, 40, 48])
+def test_few_descriptors_are_enough_or_a_clear_refusal(limit: int) -> None:
+    with runtime_directory() as directory:
+        said = under_shell(f'ulimit -n {limit}; exec "$@" serve --idle-exit-s 0.1', directory)
+        left = [name for name in ("broker.sock", "broker.pid", "broker.spawn.lock") if name in os.listdir(directory)]
+        assert left == []
+    assert said.returncode in (0, 4), said.stderr
+    assert "Traceback" not in said.stderr
+    assert said.returncode == 0 or "RLIMIT_NOFILE" in said.stderr
+
+
 # -- leaving -----------------------------------------------------------------------------------------
 
 
@@ -124,6 +192,21 @@ def test_a_signal_ends_it_in_order(daemon: Daemon, number: signal.Signals) -> No
         assert ann.hears_end()
     assert daemon.stop() == 0
     assert [record["what"] for record in daemon.log_records()][-2:] == ["stopping", "exiting"]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_that_come_until_it_is_gone_change_nothing(loop: str, number: signal.Signals) -> None:
+    with running_daemon("--idle-exit-s", "60", environment={"PI_INTERCOM_LOOP": loop}) as daemon:
+        daemon.process.send_signal(signal.SIGTERM)
+
+        def has_gone() -> bool:
+            daemon.process.send_signal(number)
+            return not daemon.is_running
+
+        wait_until(has_gone, "the end")
+        assert daemon.wait_exit() == 0
+        assert daemon.stderr_tail() == ""
 
 
 def test_who_comes_while_it_leaves_is_sent_away_and_finds_the_next(daemon: Daemon) -> None:
@@ -211,6 +294,25 @@ def test_settings_are_read_again(daemon: Daemon) -> None:
     daemon.process.send_signal(signal.SIGHUP)
     (record,) = logged(daemon, "settings reloaded")
     assert (record["applied"], record["after_restart"]) == ([], [])
+
+
+def test_reloaded_settings_are_compared_with_what_is_in_force() -> None:
+    """A second look at the same settings changes nothing more."""
+    # Its own files belong to this user; the program that is run instead reads one of the test's.
+    code = (
+        "import os, sys; from libintercom.paths import Places;"
+        "Places.settings_files = property(lambda places: (f'{places.runtime_dir}/config.json',));"
+        "from intercomd.__main__ import main; sys.exit(main())"
+    )
+    launch = ("sh", "-c", 'shift 3; exec "$0" -c "$CODE" "$@"', sys.executable)
+    levels = ["debug", "debug", "info", "info"]
+    with running_daemon("--idle-exit-s", "60", environment={"CODE": code}, prefix=launch) as daemon:
+        for number, level in enumerate(levels, start=1):
+            Path(f"{daemon.directory}/config.json").write_text(json.dumps({"logLevel": level}))
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: len(logged(daemon, "settings reloaded")) == number, "the reload")  # noqa: B023 - at once
+        applied = [record["applied"] for record in logged(daemon, "settings reloaded")]
+    assert applied == [["log_level"], [], ["log_level"], []]
 
 
 def test_it_has_no_children(daemon: Daemon) -> None:

@@ -191,3 +191,63 @@ def test_another_endpoint_can_be_served(desk: Desk) -> None:
     assert desk.is_ended(stale)
     desk.call("b.sock")
     assert desk.await_events(1) == [ConnectionAccepted(1, AT_MS)]
+
+
+class Failing(NoRoom):
+    """A listening socket whose first accept fails as it is told."""
+
+    def __init__(self, listening: socket.socket, error: OSError) -> None:
+        super().__init__(listening)
+        self._errors = [error]
+
+    def accept(self) -> Any:
+        self.tries += 1
+        if self._errors:
+            raise self._errors.pop()
+        return self._listening.accept()
+
+
+def test_a_caller_that_gave_up_costs_nobody_else_anything(desk: Desk) -> None:
+    error = ConnectionAbortedError(errno.ECONNABORTED, "Software caused connection abort")
+    desk.acceptor._listening = Failing(desk.listening, error)  # type: ignore[assignment]
+    desk.call()
+    assert desk.await_events(1) == [ConnectionAccepted(1, AT_MS)]
+
+
+def test_a_listener_that_fails_is_left_alone_for_a_while(desk: Desk) -> None:
+    desk.acceptor._listening = Failing(desk.listening, OSError(errno.EPERM, "no"))  # type: ignore[assignment]
+    desk.call()
+    assert desk.await_events(1) == [DescriptorsExhausted()]
+    assert [(level, what) for level, what, _ in desk.log.records] == [("error", "accepting failed")]
+    desk.acceptor.resume()
+    assert desk.await_events(1) == [ConnectionAccepted(1, AT_MS)]
+
+
+def test_a_caller_whose_user_cannot_be_read_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_connected: socket.socket) -> tuple[int, int | None]:
+        raise OSError(errno.ENOTCONN, "Socket is not connected")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(accepting, "read_peer", refuse)
+        client = desk.call()
+        desk.run_until(lambda: desk.is_ended(client), "the refusal")
+    desk.call()
+    assert desk.await_events(1) == [ConnectionAccepted(1, AT_MS)]
+
+
+def test_who_cannot_be_watched_is_sent_away_and_the_others_are_reported(desk: Desk) -> None:
+    """epoll_ctl(2): the system has a bound on how many descriptors are watched."""
+
+    def admit(connected: socket.socket) -> Event:
+        event = desk._admit(connected)
+        if len(desk.admitted) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return event
+
+    desk.acceptor._admit = admit
+    desk.acceptor.pause()
+    clients = [desk.call() for _ in range(2)]
+    desk.acceptor.resume()
+    assert desk.await_events(2) == [ConnectionAccepted(1, AT_MS), DescriptorsExhausted()]
+    assert desk.is_ended(clients[1])
+    assert not desk.is_ended(clients[0])

@@ -162,3 +162,14 @@ def test_more_than_one_turn_takes_come_in_the_next(watch: Watch) -> None:
 
     watch.on_ready = read
     watch.run_until(lambda: len(heard) == 300, "all of them")
+
+
+def test_more_ready_ones_than_a_turn_takes_all_have_their_turn(watch: Watch) -> None:
+    """None of them is read, so each stays ready."""
+    watched = set()
+    for _ in range(300):
+        ours, theirs = watch.pair()
+        theirs.send(b"x")
+        watch.poller.watch(ours.fileno(), reading=True, writing=False)
+        watched.add(ours.fileno())
+    watch.run_until(lambda: {fd for fd, _, _ in watch.told} == watched, "everybody's turn")

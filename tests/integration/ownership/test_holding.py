@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from intercomd.edges.listener.binding import bind_socket
+from intercomd.edges.ownership import claim
 from intercomd.edges.ownership.acquisition import acquire
 from intercomd.edges.ownership.outcomes import ALREADY, CLAIMED, ERROR, Outcome
 from intercomd.edges.ownership.selfcheck import MISSING, OTHER, OURS, Sight
 from libintercom.endpoint import ABSENT, CONNECTED, attempt, probe
+from libintercom.ownership import directory as directory_module
 from libintercom.ownership.directory import open_directory
 from libintercom.ownership.inspection import inspect
 from libintercom.ownership.locks import probe_lock, try_lock
@@ -271,3 +274,70 @@ def test_the_cleaner_of_temporary_files_leaves_a_living_broker_alone(
     ownership.release()
     clean()
     assert not os.path.exists(places.record)
+
+
+def refuse(*_arguments: object, **_names: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def count_fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_record_that_cannot_be_renamed_is_put_off_and_nothing_leaks(
+    places: Places, own: Callable[[], Ownership], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership = own()
+    os.unlink(places.record)
+    before = count_fds()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        assert not ownership.restore_record()
+    assert count_fds() == before
+    assert ownership.restore_record()
+    assert ownership.check() == IN_PLACE
+
+
+def test_a_claim_that_cannot_be_taken_away_is_unlocked(
+    places: Places, own: Callable[[], Ownership], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was published by then is served; a lock that stayed held would keep this very broker from a next time."""
+    ownership = own()
+    for _ in range(2):
+        os.unlink(places.socket)
+        ownership.listening.close()
+        before = count_fds()
+        with monkeypatch.context() as patch:
+            patch.setattr(claim, "remove_if_same", refuse)
+            assert ownership.republish() is None
+        assert count_fds() == before + 1
+        assert os.path.lexists(places.claim)
+    os.unlink(places.socket)
+    ownership.listening.close()
+    assert ownership.republish() is None
+    assert is_served_by_us(places, ownership.listening)
+
+
+def test_leaving_a_directory_that_takes_no_change_leaves_the_files(
+    places: Places, own: Callable[[], Ownership], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership = own()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        assert not ownership.leave()
+    assert os.path.lexists(places.socket)
+    assert isinstance(own(), object)
+
+
+@pytest.mark.parametrize("is_owned", [False, True])
+def test_a_directory_that_changes_while_it_is_judged_is_an_outcome(
+    places: Places, own: Callable[[], Ownership], monkeypatch: pytest.MonkeyPatch, *, is_owned: bool
+) -> None:
+    ownership = own() if is_owned else None
+    shutil.rmtree(places.runtime_dir, ignore_errors=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(directory_module, "_check_ancestors", refuse)
+        outcome = ownership.republish() if ownership else acquire(places, bind_socket)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind == ERROR
+    assert "No space left" in outcome.reason

@@ -163,7 +163,8 @@ def test_a_directory_replaced_at_any_step_is_no_place_to_serve(
     before(step, replace)
     lost = attempt_with(places, step, replace)
     assert isinstance(lost, Outcome)
-    assert lost.kind in (CLAIMED, ERROR)
+    # Looked at again by whoever started it, where the path leads now.
+    assert lost.kind == CLAIMED
     assert set(os.listdir(f"{runtime}-aside")) == KEPT
     assert not is_made_again or os.listdir(runtime) == []
 

@@ -38,6 +38,11 @@ def test_bytes_of_the_command_line_that_are_no_text_are_replaced():
     assert read(os.fsdecode(b"a\xffb")) == "a\ufffdb"
 
 
+def test_what_another_encoding_of_the_locale_could_read_stays(monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("iso8859-1", "surrogateescape"))
+    assert read("M\u00f6we") == "M\u00f6we"
+
+
 def test_standard_input_and_files_are_taken_to_the_byte(monkeypatch, tmp_path):
     raw = "häl\r\nlo \n\n".encode()
     monkeypatch.setattr(sys, "stdin", Stdin(raw))
@@ -154,6 +159,12 @@ def test_an_editor_that_gives_no_text_sends_nothing(monkeypatch, tmp_path, line,
 def test_a_missing_editor_is_named(monkeypatch):
     at_a_terminal(monkeypatch, "/nonexistent/editor -w")
     with pytest.raises(InvalidUsage, match=r"cannot start the editor .*Set EDITOR"):
+        read()
+
+
+def test_an_editor_that_is_no_command_line_is_named(monkeypatch):
+    at_a_terminal(monkeypatch, 'vi "')
+    with pytest.raises(InvalidUsage, match=r"cannot read the editor's command line \(vi \"\)"):
         read()
 
 

@@ -31,6 +31,8 @@ STATUSES = [
     (errors.NotRunning("/run/broker.sock", "no socket"), 4),
     (errors.ForeignOwner("/run/broker.sock", "uid 7"), 4),
     (errors.TimedOut("list", 5.0), 4),
+    # Of a list, for instance: nothing was sent whose fate could be unknown.
+    (errors.Disconnected("list", "the broker closed the connection"), 4),
     (errors.NoReply("m", "bob", "timeout", "no reply"), 5),
     (KeyboardInterrupt(), 130),
 ]

@@ -38,7 +38,8 @@ def test_hostile_text_is_shown_harmless(streams, verb, stream):
     shown = streams()[stream]
     assert not unsafe(shown)
     assert all(letter in shown for letter in "abcdefghij")
-    assert shown.endswith("\nnext\n")
+    # On stderr a further line stands in from the margin, where the program's own name begins each of its lines.
+    assert shown.endswith("\nnext\n" if verb is output.say else "\n  next\n")
 
 
 @pytest.mark.parametrize(("verb", "stream"), [(output.say, "stdout"), (output.note, "stderr")])
@@ -115,6 +116,14 @@ def test_the_progress_line_fits_the_terminal_and_is_harmless(monkeypatch, termin
     assert not unsafe(shown, allowed="")
     output.show_progress("")
     assert os.read(master, 65536).decode() == output.ERASE_LINE
+
+
+def test_wide_characters_take_two_columns_of_the_progress_line(monkeypatch, terminal):
+    master, stream = terminal
+    fcntl.ioctl(stream, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    monkeypatch.setattr(sys, "stderr", stream)
+    output.show_progress("査" * 100)
+    assert os.read(master, 65536).decode() == output.ERASE_LINE + "査" * 39
 
 
 def test_a_pipe_gets_no_progress(streams):

@@ -77,6 +77,7 @@ def test_the_path_of_somebody_elses_broker_is_ignored(path: str) -> None:
         ["serve", "--report-fd", "٣"],
         ["serve", "--report-fd", "99999"],
         ["serve", "--report-fd", "9" * 40],
+        ["serve", "--report-fd", "9" * 5000],
         ["serve", "--limits", "none"],
         ["serve", "--as-broker-command"],
     ],
@@ -94,6 +95,26 @@ def test_a_wrong_command_line_is_said_so(
 def test_a_descriptor_that_is_no_pipe_is_refused(tmp_path: object) -> None:
     with open(f"{tmp_path}/file", "w", encoding="utf-8") as file, pytest.raises(UsageError, match="neither a pipe"):
         parse(["serve", "--report-fd", str(file.fileno())])
+
+
+@pytest.mark.parametrize("fd", [0, 1, 2])
+def test_a_standard_stream_is_no_report_pipe(fd: int, monkeypatch: pytest.MonkeyPatch, pipe: tuple[int, int]) -> None:
+    """It is closed after the report, and a client's socket would take its number and hear what Python says there."""
+    seen = os.fstat(pipe[1])
+    monkeypatch.setattr(os, "fstat", lambda _fd: seen)
+    with pytest.raises(UsageError, match="standard"):
+        parse(["serve", "--report-fd", str(fd)])
+
+
+def test_too_few_descriptors_are_said_before_anything_is_published(
+    monkeypatch: pytest.MonkeyPatch, pipe: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(candidate, "acquire", lambda _places, _prepare: pytest.fail("it took part"))
+    monkeypatch.setattr(settling, "count_free_fds", lambda wanted: wanted - 1)
+    assert run(["serve", "--report-fd", str(pipe[1])]) == 4
+    said = json.loads(os.read(pipe[0], 4096))
+    assert said["result"] == "error"
+    assert "RLIMIT_NOFILE" in said["reason"]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,14 @@ def files(tmp_path: Path) -> Files:
 # -- precedence --------------------------------------------------------------------------------------
 
 
+def test_a_variable_in_other_letters_is_another_variable(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PI_INTERCOM_LOG_BYTES", "5000")
+    monkeypatch.setenv("pi_intercom_log_bytes", "6000")
+    monkeypatch.setenv("Pi_Intercom_Max_Sessions", "7")
+    loaded = files.load()
+    assert (loaded.log_bytes, loaded.limits.max_sessions) == (5000, Limits().max_sessions)
+
+
 def test_without_anything_every_value_is_the_default(files: Files) -> None:
     loaded = files.load()
     assert loaded.limits == Limits()
@@ -232,3 +240,33 @@ def test_pydantic_is_left_alone_where_nothing_is_set() -> None:
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert said.stdout.strip() == "[]"
+
+
+def test_a_settings_file_that_is_no_file_is_not_waited_for(files: Files) -> None:
+    """A serving broker reads its settings again in its one loop."""
+    os.mkfifo(files.settings_files[1])
+    refused = files.refuses()
+    assert (refused.source, refused.key) == (files.settings_files[1], "the file")
+    assert "ordinary file" in str(refused)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000,
+        "9" * 5000,
+        f'{{"maxSessions": {"9" * 5000}}}',
+        '{"maxSessions": NaN}',
+        '{"maxSessions": 1e999}',
+        '{"idleExitS": Infinity}',
+        '{"logBytes": 1e300}',
+        '{"logLevel": 1}',
+        '{"loop": null}',
+        '{"\\ud800": 1}',
+        "",
+        "null",
+    ],
+)
+def test_hostile_settings_are_an_error_that_names_the_file(files: Files, content: str) -> None:
+    files.write("home", content)
+    assert files.refuses().source == files.settings_files[1]

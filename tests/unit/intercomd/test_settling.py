@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 
 import pytest
 
@@ -59,6 +60,12 @@ def test_the_limits_of_an_agents_shell_are_lifted(limits: dict[int, tuple[int, i
         os.umask(before)
 
 
+def test_room_is_counted_and_given_back() -> None:
+    before = os.listdir("/proc/self/fd")
+    assert settling.count_free_fds(7) == 7
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize("error", [OSError(1, "Operation not permitted"), ValueError("not allowed to raise")])
 def test_a_limit_that_cannot_be_set_stays(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(_kind: int, _limits: tuple[int, int]) -> None:
@@ -67,3 +74,14 @@ def test_a_limit_that_cannot_be_set_stays(monkeypatch: pytest.MonkeyPatch, error
     monkeypatch.setattr(resource, "setrlimit", refuse)
     settling._raise_fds()
     settling._set_soft_limit(resource.RLIMIT_STACK, HUGE)
+
+
+def test_signals_wait_while_nobody_answers_them() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        settling.hold_signals()
+        assert set(settling.ANSWERED_SIGNALS) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        settling.take_signals()
+        assert not set(settling.ANSWERED_SIGNALS) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -92,6 +92,35 @@ def closed(conn: int) -> events.ConnectionClosed:
     return events.ConnectionClosed(conn, "gone")
 
 
+def test_a_log_that_breaks_while_it_tells_of_a_bug_does_not_stop_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_error: BaseException, _event: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    stage = Stage()
+    stage.edge.breaks_on = effects.PauseReading
+    stage.on(events.ConnectionClosed, effects.PauseReading(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.log, "report_bug", refuse)
+        with pytest.raises(OSError, match="Too many"):
+            stage.edge.report([closed(1)])
+    stage.on(events.ConnectionClosed, effects.Close(2, "heard"))
+    stage.edge.report([closed(2)])
+    assert effects.Close(2, "heard") in stage.edge.applied
+
+
+def test_a_turn_given_up_for_its_bugs_is_taken_up_again() -> None:
+    stage = Stage()
+    stage.edge.breaks_on = effects.PauseReading
+    stage.on(events.ConnectionClosed, *[effects.PauseReading(1)] * 150)
+    stage.core.deadline = stage.clock.now() + 3.0
+    stage.edge.report([closed(1)])
+    assert len(stage.log.bugs) == 100
+    stage.clock.advance(2.0)
+    assert len(stage.log.bugs) == 150
+    stage.clock.advance(1.0)
+    assert stage.core.met
+
+
 def test_effects_are_applied_in_order_before_the_next_event() -> None:
     stage = Stage()
     stage.core.answers[events.ConnectionClosed] = lambda event: [

@@ -210,6 +210,32 @@ def test_a_missing_record_is_restored(post: Post) -> None:
     assert post.ownership.calls == ["restore", "restore"]
 
 
+def test_what_stays_in_the_way_is_looked_at_less_and_less_and_told_once(post: Post) -> None:
+    """A living foreign program's record may stay for days: no look every second, no line in the log for each."""
+    post.ownership.sight = post.ownership.sight.replace(record="other")
+    post.ownership.restored = [False] * 60
+    post.look()
+    post.loop.clock.advance(20 * selfcheck.CHECK_INTERVAL_S)
+    assert 20 <= post.probes <= 30
+    assert [what for _level, what, _parts in post.log.records] == ["self-check"]
+    for record in ("ours", "other"):
+        post.ownership.sight = post.ownership.sight.replace(record=record)
+        post.look()
+    assert [what for _level, what, _parts in post.log.records] == ["self-check"] * 2
+    before = post.probes
+    post.loop.clock.advance(1.0)
+    assert post.probes == before + 1
+
+
+def test_a_claim_that_stays_in_the_way_is_told_once(post: Post) -> None:
+    post.outcome = endpoint.ABSENT
+    post.ownership.republished = [claimed("somebody's claim")] * 30
+    post.look()
+    post.loop.clock.advance(10 * selfcheck.CHECK_INTERVAL_S)
+    assert 10 <= post.probes <= 20
+    assert [what for _level, what, _parts in post.log.records] == ["self-check", "not published again"]
+
+
 def test_files_are_touched_before_a_cleaner_thinks_them_old(post: Post) -> None:
     post.upkeep.start()
     post.loop.clock.advance(TOUCH_INTERVAL_S - 1)
@@ -255,3 +281,22 @@ def test_nothing_follows_from_a_look_that_ends_after_leaving_began(post: Post) -
     post.upkeep.withdraw(lambda: None)
     post.loop.clock.advance(selfcheck.NONCE_TIMEOUT_S + 1)
     assert post.left == []
+
+
+@pytest.mark.parametrize("step", ["check", "republish", "restore_record"])
+def test_a_look_that_fails_is_told_and_followed_by_another(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that somebody closed to us, a full disk: the next look may find it mended."""
+
+    def refuse() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    post = Post(monkeypatch)
+    post.ownership.sight = selfcheck.Sight(is_directory_current=True, socket="ours", record="missing")
+    if step == "republish":
+        post.outcome = endpoint.ABSENT
+    monkeypatch.setattr(post.ownership, step, refuse)
+    post.look()
+    assert any("Permission denied" in str(parts) for _level, _what, parts in post.log.records)
+    before = post.probes
+    post.loop.clock.advance(2.0)
+    assert post.probes > before

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from libintercom.drafts import draft_message
+from libintercom.drafts import choose_id, draft_message
 from libintercom.errors import InvalidMessage
 from libintercom.wire.record import dump_record
+
+if TYPE_CHECKING:
+    from libintercom.drafts import SendOptions
 
 
 @pytest.mark.parametrize(
@@ -36,3 +41,11 @@ def test_text_may_be_missing_beside_attachments_and_empty_alone() -> None:
 
 def test_lone_surrogates_and_line_ends_stay_as_they_are() -> None:
     assert draft_message("m1", 5, "a\ud83d\r\n\tb", {}).content.text == "a\ud83d\r\n\tb"
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"), [({}, "fresh"), ({"message_id": None}, "fresh"), ({"message_id": ""}, "")]
+)
+def test_an_empty_message_id_is_never_replaced(options: SendOptions, chosen: str) -> None:
+    """It is refused like any other that breaks the rule, by ``draft_message``."""
+    assert choose_id(options, lambda: "fresh") == chosen

@@ -152,6 +152,12 @@ def test_ages_are_floored(passed_ms: int, text: str) -> None:
     assert age_text(NOW_MS - passed_ms, NOW_MS) == text
 
 
+def test_an_absurd_time_of_a_peer_stays_readable() -> None:
+    """Any finite number is a valid time on the wire."""
+    assert age_text(-1e308, NOW_MS) == "over 8766000h ago"
+    assert age_text(1e308, NOW_MS) == "0s ago"
+
+
 def test_nothing_of_a_peer_acts_on_a_terminal() -> None:
     hostile = row(
         "pi-\u202ebad", "[red]\u200bname:warning:", cwd="/w\U000e0041", model="m\ud83d", status="idle \u2066x"

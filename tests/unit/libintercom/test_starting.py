@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -108,7 +109,7 @@ def test_other_policies_never_spawn(world: World, policy: str, endpoint: str) ->
     with pytest.raises(NotRunning) as refused:
         world.ensure(policy)
     assert world.launches == []
-    assert ("service start" if policy == "supervisor" else "broker start") in str(refused.value)
+    assert ("start it there" if policy == "supervisor" else "broker start") in str(refused.value)
 
 
 @pytest.mark.parametrize("policy", ["supervisor", "never"])
@@ -153,6 +154,47 @@ def test_the_gate_is_free_afterwards(world: World) -> None:
     world.ensure()
     with open_directory(world.places.runtime_dir) as directory, try_lock(directory, ".gate") as gate:
         assert gate is not None
+
+
+@pytest.mark.parametrize("is_made_again", [True, False])
+def test_a_directory_that_vanishes_during_the_start_is_opened_again(world: World, is_made_again: bool) -> None:
+    """A cleaner of temporary files may take it until a broker keeps it."""
+    world.answers = [report("ready")]
+    launch, runtime = world.launch, world.places.runtime_dir
+
+    def lose(places: Places, directory: RuntimeDirectory, executable: str, deadline_s: float) -> Report:
+        world.launch = launch  # type: ignore[method-assign]
+        os.rename(runtime, f"{runtime}-aside")
+        if is_made_again:
+            os.mkdir(runtime, 0o700)
+        raise NotStarted(places.socket, "its log cannot be opened (No such file or directory)")
+
+    def launch_later(*arguments: Any) -> Report:
+        return world.launch(*arguments)
+
+    world.launch = lose  # type: ignore[method-assign]
+    ensure_broker(world.places, "spawn", launch=launch_later, clock=lambda: world.now, sleep=world.nap)
+    assert (len(world.launches), len(world.naps)) == (1, 1)
+    assert os.path.isdir(runtime)
+
+
+def test_a_directory_that_vanishes_again_and_again_is_told(world: World) -> None:
+    def lose(places: Places, *_rest: object) -> Report:
+        shutil.rmtree(places.runtime_dir)
+        raise NotStarted(places.socket, "its log cannot be opened (No such file or directory)")
+
+    world.launch = lose  # type: ignore[method-assign,assignment]
+    with pytest.raises(NotStarted, match=r"within 5 s; .*run was removed or replaced during the start"):
+        world.ensure()
+
+
+def test_a_launch_that_the_system_refuses_is_told(world: World) -> None:
+    def refuse(*_arguments: object) -> Report:
+        raise OSError(24, "Too many open files")
+
+    world.launch = refuse  # type: ignore[method-assign,assignment]
+    with pytest.raises(NotStarted, match=r"cannot be launched \(Too many open files\)"):
+        world.ensure()
 
 
 def test_a_crash_is_answered_by_launching_again(world: World) -> None:

@@ -216,7 +216,7 @@ WHERE = "The question was delivered (message m1)."
             DELIVERED,
             "peer_busy",
             (
-                f'"x" is busy (accepts_asks:false). {WHERE} Not waiting: its reply, if any, comes as a message. '
+                f'"x" is busy (accepts_asks:false). {WHERE} Not waiting for its reply. '
                 "To wait, ask with delivery steer or queue."
             ),
         ),

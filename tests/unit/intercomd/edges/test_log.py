@@ -130,6 +130,76 @@ def test_a_link_or_a_pipe_is_not_written_to(tmp_path: Path) -> None:
     ]
 
 
+def test_every_lost_record_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_fd: int, _raw: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    log = open_log(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", refuse)
+        for _ in range(5):
+            log.write("error", "lost", {})
+    log.write("error", "found", {})
+    log.close()
+    assert [(record["what"], record.get("count")) for record in lines(tmp_path)] == [
+        ("log records lost", 5),
+        ("found", None),
+    ]
+
+
+def test_a_disk_that_fills_in_the_middle_of_a_record_leaves_whole_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    log.write("error", "first", {})
+    write, room = os.write, [20]
+    monkeypatch.setattr(os, "write", lambda fd, raw: write(fd, raw[: room.pop()] if room else raw))
+    log.write("error", "cut", {})
+    log.write("error", "next", {})
+    log.close()
+    assert [record["what"] for record in lines(tmp_path)] == ["first", "log records lost", "next"]
+
+
+def test_a_log_that_was_removed_or_moved_is_begun_again(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.write("error", "first", {})
+    (tmp_path / "broker.log").rename(tmp_path / "moved")
+    log.write("error", "second", {})
+    assert [record["what"] for record in lines(tmp_path)] == ["second"]
+    (tmp_path / "broker.log").unlink()
+    log.write("error", "third", {})
+    log.close()
+    assert [record["what"] for record in lines(tmp_path)] == ["third"]
+
+
+def test_a_log_that_cannot_be_rotated_is_emptied_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "broker.log.1").mkdir()
+    log = open_log(tmp_path, max_bytes=5_000)
+    for number in range(100):
+        log.write("error", "flood", {"number": number})
+    log.close()
+    assert lines(tmp_path)[-1]["number"] == 99
+    assert (tmp_path / "broker.log").stat().st_size <= 5_000
+
+
+def test_no_descriptor_for_what_renders_records_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OSError(24, "Too many open files")
+
+    log = open_log(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module, "_load_structlog", refuse)
+        for number in range(300):
+            log.write("error", "early", {"number": number})
+        log.close()
+    log.write("error", "late", {})
+    log.close()
+    found = lines(tmp_path)
+    assert [found[0][part] for part in ("what", "count")] == ["log records lost", 45]
+    assert [record["number"] for record in found[1:-1]] == list(range(45, 300))
+    assert found[-1]["what"] == "late"
+
+
 def test_a_bug_says_where_and_of_what_kind_but_no_value(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     event = FrameReceived(3, Health(request_id="r"), 30, 5, SECRET.encode(), ())

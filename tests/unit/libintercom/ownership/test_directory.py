@@ -41,6 +41,26 @@ def test_it_is_created_private_whatever_the_umask(home: Path) -> None:
         os.umask(before)
 
 
+def test_a_cleaner_that_takes_the_empty_directory_is_answered_by_making_it_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = os.mkdir, []
+
+    def make_in_vain(path: str, mode: int) -> None:
+        make(path, mode)
+        made.append(path)
+        if len(made) <= losses:
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "mkdir", make_in_vain)
+    losses = 2
+    open_directory(str(home / "run")).close()
+    assert len(made) == 3
+    os.rmdir(home / "run")
+    losses = 1_000
+    assert "cannot be examined" in refusal(home / "run").reason
+
+
 def test_its_parents_are_not_created(home: Path) -> None:
     assert "cannot be examined" in refusal(home / "a" / "b").reason
     assert not (home / "a").exists()

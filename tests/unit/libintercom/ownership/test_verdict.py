@@ -27,6 +27,7 @@ from tests.support.owners import (
     IDENTITIES,
     MARK,
     MTIME_US,
+    PID,
     TICKS,
     make_legacy,
     make_ours,
@@ -198,6 +199,19 @@ def test_kernels_without_time_namespaces_are_compared() -> None:
 def test_the_same_pid_in_the_same_boot_and_namespaces(readings: dict[str, Any], kind: str) -> None:
     assert kind_of(make_record(), **readings) == kind
     assert kind_of(NATIVE_ONLY, **readings) == kind
+
+
+@pytest.mark.parametrize("platform", [LINUX, MACOS, ANDROID])
+def test_a_record_that_names_ourselves_is_nobody_elses(platform: str) -> None:
+    """A copy of our own record, or a former program's whose pid, and even start tick, we got."""
+    seen = {"start_ticks": TICKS if platform == LINUX else 1}
+    assert kind_of(make_record(platform), make_ours(platform, pid=PID), **seen) == DEAD
+    assert kind_of(make_record(platform), make_ours(platform), **seen) == UNCERTAIN
+    # Where the pid means something else, or may, it proves nothing.
+    assert kind_of(make_legacy(), make_ours(platform, pid=PID)) == UNCERTAIN
+    if platform == LINUX:
+        elsewhere = with_identity(make_record(), pid_ns="pid:[1]")
+        assert kind_of(elsewhere, make_ours(pid=PID)) == UNCERTAIN
 
 
 # ---------------------------------------------------------------- a bare pid

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected
-from intercomd.edges.listener.connection import READ_BYTES, Connection
+from intercomd.edges.listener.connection import FRAMES_PER_TURN, READ_BYTES, Connection
 from libintercom.wire.frames import encode_json, frame
 from libintercom.wire.requests import Health, Register, Send
 from tests.support import sayings as say
@@ -98,6 +98,28 @@ def test_any_split_gives_the_same_frames(size: int) -> None:
     observed = [event for at in range(0, len(whole), size) for event in cut(connection, whole[at : at + size])]
     received = [event.frame.request_id for event in observed if isinstance(event, FrameReceived)]
     assert received == ["a", "bb", "ccc"]
+
+
+@pytest.mark.parametrize("count", [FRAMES_PER_TURN - 1, FRAMES_PER_TURN, FRAMES_PER_TURN + 1, 3 * FRAMES_PER_TURN])
+def test_one_turn_looks_at_some_frames_and_the_next_ones_at_the_rest(count: int) -> None:
+    connection = connect()
+    turns = [cut(connection, b"".join(health(str(number)) for number in range(count)) + health("x")[:7])]
+    while connection.has_more:
+        turns.append(connection.cut_on(AT_MS, lambda: ("one", "two")))
+    assert [len(turn) for turn in turns[:-1]] == [FRAMES_PER_TURN] * (count // FRAMES_PER_TURN)
+    observed = [event for turn in turns for event in turn]
+    assert [event.frame.request_id for event in observed[:-1]] == [str(number) for number in range(count)]
+    # What is held of an incomplete frame is known when the whole ones were looked at.
+    assert observed[-1] == FrameBegun(3, 7)
+
+
+def test_a_bad_frame_in_a_later_turn_ends_it() -> None:
+    connection = connect()
+    cut(connection, health("a") * FRAMES_PER_TURN + frame(b"[]") + health("b"))
+    assert connection.has_more
+    assert [type(event) for event in connection.cut_on(AT_MS, lambda: ("one", "two"))] == [FrameRejected]
+    assert connection.is_rejected
+    assert not connection.has_more
 
 
 def test_reading_ends_with_the_peer_or_an_error() -> None:
