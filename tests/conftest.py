@@ -45,6 +45,9 @@ hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profil
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed and cut the run off from the user's own sessions."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A run in the background of a script; the programs under test would inherit it and never be interrupted.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("ci" if IS_CI else "local")
     chosen = os.environ.get(SEED_VARIABLE) or (CI_SEED if IS_CI else random.SystemRandom().randrange(2**32))
     # Through the environment, so that xdist's workers use the same one.

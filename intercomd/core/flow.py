@@ -41,7 +41,9 @@ class Flow:
         self._state, self._membership, self._queries = state, membership, queries
         self._late: dict[int, list[Query]] = {}
         self._late_presence: dict[int, Presence] = {}
+        # Half-received frames: bytes of all, which connections hold some, and who is read no further because of it.
         self._partial_bytes = 0
+        self._partial_holders: dict[int, None] = {}
         self._partial_paused: dict[int, None] = {}
         # What waits for all sockets together, and who is read no further because of what waits.
         self._output_bytes = 0
@@ -139,18 +141,30 @@ class Flow:
     def hold_partial(self, connection: Connection, held_bytes: int) -> None:
         """An incomplete frame grew or was completed."""
         state = self._state
-        self._partial_bytes += held_bytes - connection.partial_bytes
-        connection.partial_bytes = held_bytes
+        had_room = self._partial_bytes <= state.limits.partial_bytes
+        self._count_partial(connection, held_bytes)
         key = ("frame", connection.conn)
         if not held_bytes:
             state.deadlines.clear(key)
         elif key not in state.deadlines:
             self._await_frame(connection)
         if self._partial_bytes > state.limits.partial_bytes and held_bytes:
-            self._partial_paused[connection.conn] = None
-            self._pause(connection, _FOR_PARTIAL)
+            # Whoever would add to it is read no further, not only the one that found that there is no room.
+            self._pause_partial(list(self._partial_holders) if had_room else [connection.conn])
         elif self._partial_bytes <= state.limits.partial_bytes:
             self._resume_partial()
+
+    def is_frame_late(self, connection: Connection) -> bool:
+        """Whether a connection has had its time for a frame.
+
+        It has not while others keep it from being read and it holds no more than its share of the room for all. Not
+        everybody can hold so little when there is no room, so somebody's time is over then.
+        """
+        share_bytes = self._state.limits.partial_bytes // max(1, len(self._partial_holders))
+        if connection.conn not in self._partial_paused or connection.partial_bytes > share_bytes:
+            return True
+        self._await_frame(connection)
+        return False
 
     def progress(self, connection: Connection, waiting_bytes: int, *, has_moved: bool) -> None:
         """Bytes wait for a connection's socket, fewer do, or none."""
@@ -191,8 +205,7 @@ class Flow:
         connection.paused_for.clear()
         self.drop_session(connection)
         self.count_registered(connection)
-        self._partial_bytes -= connection.partial_bytes
-        connection.partial_bytes = 0
+        self._count_partial(connection, 0)
         self._partial_paused.pop(conn, None)
         self._output_paused.pop(conn, None)
         self._count_output(connection, 0)
@@ -202,6 +215,14 @@ class Flow:
         if self._partial_bytes <= state.limits.partial_bytes:
             self._resume_partial()
         self.retry_accepting()
+
+    def _count_partial(self, connection: Connection, held_bytes: int) -> None:
+        self._partial_bytes += held_bytes - connection.partial_bytes
+        connection.partial_bytes = held_bytes
+        if held_bytes:
+            self._partial_holders[connection.conn] = None
+        else:
+            self._partial_holders.pop(connection.conn, None)
 
     def _count_output(self, connection: Connection, waiting_bytes: int) -> None:
         limit_bytes = self._state.limits.outbound_bytes
@@ -265,6 +286,11 @@ class Flow:
             connection.paused_for.discard(reason)
             if not connection.paused_for:
                 self._state.turn.add(ResumeReading(connection.conn))
+
+    def _pause_partial(self, conns: list[int]) -> None:
+        for conn in conns:
+            self._partial_paused[conn] = None
+            self._pause(self._state.roster.connections[conn], _FOR_PARTIAL)
 
     def _resume_partial(self) -> None:
         for conn in list(self._partial_paused):

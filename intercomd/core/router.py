@@ -247,7 +247,9 @@ class Router:
         self._violate(conn, "did not register in time")
 
     def _frame_late(self, conn: int) -> None:
-        self._violate(conn, "did not complete a frame in time")
+        connection = self._open_connection(conn)
+        if connection is not None and self.flow.is_frame_late(connection):
+            self._violate(conn, "did not complete a frame in time")
 
     def _stalled(self, conn: int) -> None:
         connection = self._open_connection(conn)

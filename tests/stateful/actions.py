@@ -52,6 +52,10 @@ def hangs_up(who: str) -> Action:
     return Action(f"{who} hangs up", who, lambda world: world.hang_up(who))
 
 
+def hang_up_together(*who: str) -> Action:
+    return Action(f"{', '.join(who)} hang up together", who[0], lambda world: world.hang_up_together(who))
+
+
 def says_nonsense(who: str) -> Action:
     def perform(world: World) -> bool:
         return world.can_speak(who) and world.step(events.FrameRejected(world.conns[who], "not JSON"))

@@ -153,7 +153,7 @@ PLANTS = (
     Plant("acknowledged before it was taken", "taken first", "kernel", Deliveries, "start", _acknowledge_at_once),
     Plant("everybody's children are listed", "visibility", "everything", Roster, "circles_for", _show_all),
     Plant("a leaving is told to all", "visibility", "membership", Membership, "leave", _tell_all),
-    Plant("a leaving is told to nobody", "left once", "membership", Membership, "_tell_left", _nothing),
+    Plant("a leaving is told to nobody", "left once", "membership", Roster, "hearers_of", _always(())),
     Plant("a hidden target has its own text", "twin", MAIN_WATCHES, Router, "handle", _on_effects(_hint_at_hidden)),
     Plant("what was accepted is forgotten", "order", "asks", Dedupe, "find", _nothing),
     Plant("a message comes again behind another", "order", "kernel", Router, "handle", _on_effects(_overtake)),

@@ -202,6 +202,7 @@ MEMBERSHIP = Scenario(
         do.unregisters("A"),
         do.registers("A"),
         do.hangs_up("a"),
+        do.hang_up_together("A", "a", "B"),
         do.says_nonsense("B"),
         do.says_half("A", 40),
         do.says_half("A", 0),

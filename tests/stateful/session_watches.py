@@ -167,8 +167,12 @@ class LeftOnce(Watch):
     def __init__(self) -> None:
         self.leaving: list[tuple[str, set[str]]] = []
         self.told: list[tuple[str, str]] = []
+        # Nothing reaches them: they need not be told.
+        self.lost: set[str] = set()
 
     def event(self, world: World, event: Event) -> None:
+        if isinstance(event, events.ConnectionsLost):
+            self.lost = {key for key, conn in world.conns.items() if conn in event.conns}
         is_closed = isinstance(event, events.ConnectionClosed)
         is_unregistered = isinstance(event, events.FrameReceived) and isinstance(event.frame, requests.Unregister)
         part = world.present(event.conn) if is_closed or is_unregistered else None
@@ -184,13 +188,14 @@ class LeftOnce(Watch):
 
     def rest(self, world: World) -> None:
         self.require(len(set(self.told)) == len(self.told), f"told twice: {self.told}")
-        wanted = {(peer_id, key) for peer_id, others in self.leaving for key in others if self._must_hear(key)}
         allowed = {(peer_id, key) for peer_id, others in self.leaving for key in others}
+        wanted = {(peer_id, key) for peer_id, key in allowed if self._must_hear(key) and key not in self.lost}
         missing, extra = wanted - set(self.told), set(self.told) - allowed
         self.require(not missing, f"not told of a leaving: {missing}")
         self.require(not extra, f"told of a leaving that was none: {extra}")
         self.leaving.clear()
         self.told.clear()
+        self.lost.clear()
 
     @staticmethod
     def _must_hear(key: str) -> bool:

@@ -137,6 +137,16 @@ class World(Rig):
         self.listener.drop(conn)
         return self.step(events.ConnectionClosed(conn, "closed by peer"))
 
+    def hang_up_together(self, keys: tuple[str, ...]) -> bool:
+        """Writing showed that several are gone at once."""
+        conns = [self.conns[key] for key in keys if key in self.conns]
+        if len(conns) < 2:
+            return False
+        for conn in conns:
+            self.listener.drop(conn)
+        ends = [events.ConnectionClosed(conn, "writing failed") for conn in conns]
+        return self.step(events.ConnectionsLost(tuple(conns)), *ends)
+
     def wait(self) -> bool:
         """Nothing happens until the next deadline."""
         deadline = self.router.next_deadline()

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     Ready = tuple[selectors.SelectorKey, int]
 
 # Descriptors looked at in one turn of the loop; the others come in the next one.
-_MAX_READY = 256
+_MAX_READY = 1024
+# Of these, ends of peers: thousands may leave at once, and whoever speaks then stands behind them.
+_MAX_ENDS = 16
 
 
 class Poller(Protocol):
@@ -69,8 +71,12 @@ class EpollPoller:
         self._epoll.close()
 
     def _dispatch(self) -> None:
-        watched, on_ready = self._watched, self._on_ready
+        watched, on_ready, ends = self._watched, self._on_ready, 0
         for fd, ready in self._epoll.poll(0, _MAX_READY):
+            if ready & select.EPOLLHUP:
+                ends += 1
+                if ends > _MAX_ENDS:
+                    continue
             # What came before in this list may have ended the connection, or changed what it waits for.
             wanted = watched.get(fd, 0)
             if wanted:

@@ -149,8 +149,29 @@ def test_one_that_is_dropped_while_others_are_told_is_not_told_itself(watch: Wat
     assert len(told) == 1
 
 
+def test_whoever_speaks_does_not_wait_for_all_who_leave() -> None:
+    watch = Watch(EpollPoller())
+    leaving = [watch.pair() for _ in range(400)]
+    speaking, its_peer = watch.pair()
+    for ours, theirs in leaving:
+        watch.poller.watch(ours.fileno(), reading=True, writing=False)
+        theirs.close()
+    watch.poller.watch(speaking.fileno(), reading=True, writing=False)
+    its_peer.send(b"x")
+    order: list[int] = []
+
+    def end(fd: int, _is_readable: bool, _is_writable: bool) -> None:
+        order.append(fd)
+        watch.poller.watch(fd, reading=False, writing=False)
+
+    watch.on_ready = end
+    watch.run_until(lambda: len(order) == 401, "everybody")
+    assert order.index(speaking.fileno()) < 50
+    watch.close()
+
+
 def test_more_than_one_turn_takes_come_in_the_next(watch: Watch) -> None:
-    pairs = [watch.pair() for _ in range(300)]
+    pairs = [watch.pair() for _ in range(1_100)]
     for ours, theirs in pairs:
         watch.poller.watch(ours.fileno(), reading=True, writing=False)
         theirs.send(b"x")
@@ -161,13 +182,13 @@ def test_more_than_one_turn_takes_come_in_the_next(watch: Watch) -> None:
         watch.poller.watch(fd, reading=False, writing=False)
 
     watch.on_ready = read
-    watch.run_until(lambda: len(heard) == 300, "all of them")
+    watch.run_until(lambda: len(heard) == len(pairs), "all of them")
 
 
 def test_more_ready_ones_than_a_turn_takes_all_have_their_turn(watch: Watch) -> None:
     """None of them is read, so each stays ready."""
     watched = set()
-    for _ in range(300):
+    for _ in range(1_100):
         ours, theirs = watch.pair()
         theirs.send(b"x")
         watch.poller.watch(ours.fileno(), reading=True, writing=False)

@@ -49,6 +49,41 @@ def test_nothing_beside_is_said_so(monkeypatch: pytest.MonkeyPatch, executable: 
         find_command("", SOCKET)
 
 
+@pytest.mark.parametrize("variable", ["PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_variable_does_not_choose_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, is_there: bool
+) -> None:
+    """Python believes it from 3.11 on; whatever stands beside that program is somebody else's."""
+    program(tmp_path / "intercomd")
+    if is_there:
+        program(tmp_path / "python")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv(variable, str(tmp_path / "python"))
+    with pytest.raises(NotStarted, match=f"was named by {variable} alone, and no executable is configured"):
+        find_command("", SOCKET)
+    assert find_command(str(program(tmp_path / "other")), SOCKET) == [str(tmp_path / "other"), "serve"]
+
+
+def test_a_variable_that_tells_the_truth_is_no_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    program(tmp_path / "intercomd")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PYTHONEXECUTABLE", str(tmp_path / "python"))
+    assert find_command("", SOCKET)[0] == str(tmp_path / "python")
+
+
+def test_where_no_system_tells_which_program_runs_the_variable_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS, whose framework builds set it themselves."""
+    monkeypatch.setattr(launching, "_RUNNING_PROGRAM", str(tmp_path / "none"))
+    program(tmp_path / "intercomd")
+    monkeypatch.setattr(sys, "executable", str(program(tmp_path / "python")))
+    monkeypatch.setenv("__PYVENV_LAUNCHER__", sys.executable)
+    assert find_command("", SOCKET)[0] == sys.executable
+
+
 def test_a_configured_executable_wins(tmp_path: Path) -> None:
     assert find_command(str(program(tmp_path / "other")), SOCKET) == [str(tmp_path / "other"), "serve"]
 

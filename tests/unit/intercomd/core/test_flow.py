@@ -134,15 +134,18 @@ def test_the_frame_behind_a_completed_one_has_its_own_time() -> None:
     begins(talk, "a", 100).after(29).says("a", health(100)).after(29).expects_open("a").after(1).expects_closed("a")
 
 
-def test_too_much_half_received_pauses_whoever_adds_to_it() -> None:
+def test_too_much_half_received_pauses_whoever_would_add_to_it() -> None:
     talk = Conversation(partial_bytes=1_000).joins("a").joins("b").joins("c")
     begins(talk, "a", 600)
     begins(talk, "b", 400)
     assert talk.is_reading("b")
     begins(talk, "b", 401)
-    assert (talk.is_reading("a"), talk.is_reading("b"), talk.is_reading("c")) == (True, False, True)
-    begins(talk, "a", 599)
+    assert (talk.is_reading("a"), talk.is_reading("b"), talk.is_reading("c")) == (False, False, True)
+    begins(talk, "c", 1)
+    assert not talk.is_reading("c")
+    talk.hangs_up("a")
     assert talk.is_reading("b")
+    assert talk.is_reading("c")
 
 
 @pytest.mark.parametrize("end", ["completes", "hangs up", "is closed"])
@@ -168,6 +171,50 @@ def test_whoever_was_paused_for_others_has_its_time_anew() -> None:
     begins(talk, "b", 200).after(29.5).expects_closed("a").expects_open("b")
     assert talk.is_reading("b")
     talk.after(29.999).expects_open("b").after(0.001).expects_closed("b")
+
+
+def test_whoever_waits_for_room_with_less_than_its_share_is_not_late() -> None:
+    talk = Conversation(partial_bytes=1_000).joins("a").joins("b").joins("c")
+    # Everybody is read no further, and only c holds less than a third.
+    begins(talk, "a", 600)
+    begins(talk, "b", 500)
+    begins(talk, "a", 700)
+    begins(talk, "c", 300)
+    assert not any(talk.is_reading(conn) for conn in "abc")
+    talk.after(30).expects_closed("a").expects_closed("b").expects_open("c")
+    assert talk.is_reading("c")
+    begins(talk, "c", 900)
+    talk.after(29.999).expects_open("c").after(0.001).expects_closed("c")
+
+
+def test_a_share_that_is_not_read_for_long_stays_a_share() -> None:
+    talk = Conversation(partial_bytes=1_000).joins("a").joins("b").joins("c")
+    begins(talk, "a", 900)
+    talk.after(20)
+    begins(talk, "b", 950)
+    talk.after(5)
+    begins(talk, "c", 100)
+    # The end of a makes no room: b holds all of it.
+    talk.after(5).expects_closed("a")
+    assert not talk.is_reading("c")
+    talk.after(19.999).expects_open("b").after(0.001).expects_closed("b").expects_open("c")
+    assert talk.is_reading("c")
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_when_there_is_no_room_somebodys_time_is_over(count: int) -> None:
+    talk = Conversation(partial_bytes=1_000)
+    conns = [f"c{number}" for number in range(count)]
+    for conn in conns:
+        talk.joins(conn)
+    for conn in conns:
+        begins(talk, conn, 1_000 // count)
+    for conn in conns:
+        begins(talk, conn, 1_000 // count + 1)
+    assert not all(talk.is_reading(conn) for conn in conns)
+    talk.after(30)
+    assert any(talk.is_closed(conn) for conn in conns)
+    assert all(talk.is_reading(conn) for conn in conns if not talk.is_closed(conn))
 
 
 def test_half_received_bytes_are_forgotten_with_their_connection() -> None:
