@@ -36,6 +36,7 @@ def show(text: str) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
+        _silence(1)
         complain(f"intercomd: stdout: {error.strerror}\n")
         return EXIT_REFUSED
     return EXIT_DONE
@@ -47,4 +48,15 @@ def complain(text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
     except OSError:
-        pass
+        _silence(2)
+
+
+def _silence(fd: int) -> None:
+    """Let what a stream still holds vanish: Python writes it once more at its end, and would exit with 120 for it."""
+    try:
+        null_fd = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_fd, fd)
+        os.close(null_fd)
+    except OSError:
+        # No descriptor is left for it; the exit status is the worse for that.
+        return

@@ -28,8 +28,9 @@ IS_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 # Give the printed seed back through this variable to repeat a run.
 SEED_VARIABLE = "INTERCOM_TEST_SEED"
 
-# What a developer's shell may carry and no test may inherit: it would reach a real broker or real settings.
-PRIVATE_PREFIXES = ("PI_INTERCOM_", "PI_CODING_AGENT_")
+# What a developer's shell may carry and no test may inherit: it would reach a real broker or real settings, or (the
+# last one) make programs write at once that hold their output back for everybody else.
+PRIVATE_PREFIXES = ("PI_INTERCOM_", "PI_CODING_AGENT_", "PYTHONUNBUFFERED")
 
 # One seed for everything random: hypothesis and the tests' own generators. Continuous integration repeats itself.
 CI_SEED = 20260101
