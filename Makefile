@@ -13,6 +13,8 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 # Passed to the benchmark, for instance BENCH_ARGS=--quick or BENCH_ARGS='--only latency'.
 BENCH_ARGS ?=
+# Passed to a trial, for instance TRIAL_ARGS='--rounds 2 --seed 7'.
+TRIAL_ARGS ?=
 # What the demo's ask carries back; given through the environment so that no shell reads it.
 TOKEN ?=
 export TOKEN
@@ -73,6 +75,15 @@ integration: setup ## real processes
 unit stateful conformance architecture integration:
 	@echo "== pytest tests/$@ $(PYTEST_ARGS)"
 	@$(BIN)/python -m pytest tests/$@ $(PYTEST_ARGS)
+
+.PHONY: storm idle vanishing environment verdicts
+storm: setup ## a hundred starters at once, twenty times, with kills and outside witnesses [TRIAL_ARGS=--rounds 2]
+idle: setup ## clients that connect while their broker leaves
+vanishing: setup ## files that vanish under a living broker
+environment: setup ## what surrounds a client, and the broker that it starts
+verdicts: setup ## every line of the verdict table, for real
+storm idle vanishing environment verdicts:
+	@$(BIN)/python -m tests.trials.$@ $(TRIAL_ARGS)
 
 .PHONY: clean-clone
 clean-clone: setup ## make demo and make test on a fresh clone, in a container with only python3, venv, git and make

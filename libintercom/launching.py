@@ -44,6 +44,10 @@ RESULTS = (READY, ALREADY, CLAIMED, UNCERTAIN, ERROR)
 CRASHED = "crashed"
 SILENT = "silent"
 
+# An agent's surroundings may set these, and must not choose the program that becomes the broker.
+_INTERPRETER_VARIABLES = ("PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__")
+# proc(5): the program that really runs here.
+_RUNNING_PROGRAM = "/proc/self/exe"
 # intercomd runs on this Python or newer; an older client runs the installed script, which names its own interpreter.
 _BROKER_PYTHON = (3, 11)
 # Settings of the broker pass, but not the identity of the session that happens to start it.
@@ -131,6 +135,10 @@ def find_command(executable: str, path: str) -> list[str]:
     if executable:
         _require_program(executable)
         return [executable, "serve"]
+    variable = _false_interpreter()
+    if variable:
+        found = f"the interpreter {sys.executable} was named by {variable} alone, and no executable is configured"
+        raise NotStarted(path, found)
     beside = os.path.join(os.path.dirname(sys.executable), "intercomd") if sys.executable else ""
     if not _is_program(beside):
         found = f"no intercomd stands beside {sys.executable or 'this program'}, and no executable is configured"
@@ -169,6 +177,18 @@ def parse_report(line: bytes) -> Report | None:
 
 def _is_setting(name: str) -> bool:
     return name.startswith(_SETTING_PREFIX) and name not in _SESSION_VARIABLES
+
+
+def _false_interpreter() -> str:
+    """The variable that made up ``sys.executable``, or ``""``; Python believes both from 3.11 on."""
+    named = [name for name in _INTERPRETER_VARIABLES if os.environ.get(name) == sys.executable]
+    variable = named[0] if named else ""
+    try:
+        is_running = not variable or os.path.samestat(os.stat(sys.executable), os.stat(_RUNNING_PROGRAM))
+    except OSError:
+        # macOS has no such file, and its framework builds set the second variable themselves.
+        is_running = not os.path.exists(_RUNNING_PROGRAM)
+    return "" if is_running else variable
 
 
 def _is_program(path: str) -> bool:

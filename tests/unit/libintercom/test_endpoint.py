@@ -37,7 +37,7 @@ def failed(number: int) -> Attempt:
         (errno.EAGAIN, endpoint.BUSY, Busy),
         (errno.EACCES, endpoint.NOT_PERMITTED, NotPermitted),
         (errno.EPERM, endpoint.NOT_PERMITTED, NotPermitted),
-        (errno.ENOTDIR, endpoint.FAILED, Unreachable),
+        (errno.ENOTDIR, endpoint.ABSENT, NotRunning),
         (errno.EMFILE, endpoint.FAILED, Unreachable),
         (errno.EPROTOTYPE, endpoint.FAILED, Unreachable),
     ],
@@ -88,9 +88,17 @@ def test_an_absent_path(tmp_path: Path) -> None:
         dial_nonblocking(str(tmp_path / "broker.sock"))
 
 
-def test_a_file_in_the_way_is_not_absence(tmp_path: Path) -> None:
+def test_below_a_file_there_is_no_socket(tmp_path: Path) -> None:
+    """Whoever wants to start a broker then looks at the directory, and says what it is and what to do."""
     (tmp_path / "run").write_text("")
-    assert attempt(str(tmp_path / "run" / "broker.sock")).outcome == endpoint.FAILED
+    seen = attempt(str(tmp_path / "run" / "broker.sock"))
+    assert seen.outcome == endpoint.ABSENT
+    assert "its directory is none" in str(seen.error())
+
+
+def test_a_file_in_the_place_of_the_socket_is_not_absence(tmp_path: Path) -> None:
+    (tmp_path / "broker.sock").write_text("")
+    assert attempt(str(tmp_path / "broker.sock")).outcome == endpoint.FAILED
 
 
 def test_foreign_owners_are_named() -> None:
