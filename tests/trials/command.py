@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """One run of a trial; ``counts`` are its numbers in full, each of them an option."""
+    """One run of a trial; ``counts`` are its numbers in full, each an option; ``only`` are parts that may be chosen."""
 
-    def __init__(self, name: str, about: str | None, **counts: int) -> None:
+    def __init__(self, name: str, about: str | None, *, only: Sequence[str] = (), **counts: int) -> None:
         parser = argparse.ArgumentParser(prog=f"python -m tests.trials.{name}", description=about)
         parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+        if only:
+            parser.add_argument("--only", nargs="+", choices=only, default=list(only), help="these parts")
         for count, full in counts.items():
             parser.add_argument(f"--{count}", type=int, default=full, help=f"in full: {full}")
         self.options = parser.parse_args()
