@@ -3,7 +3,7 @@
 Owns one connection attempt, the test of the peer's user, and telling the failures apart (ownership.md section 4).
 Does not own which path it is (``paths``), starting a broker (``starting``) nor what is said on the connection.
 
-"Nobody is there" is only ENOENT, ENOTDIR and ECONNREFUSED. A sandbox's EPERM, a foreign owner and a full backlog are
+"Nobody is there" is only ENOENT and ECONNREFUSED. A sandbox's EPERM, a foreign owner and a full backlog are
 never read as "not running", and never a reason to start a second broker.
 """
 
@@ -50,8 +50,8 @@ _INT_BYTES = 4
 
 _BY_ERRNO = {
     errno.ENOENT: (ABSENT, "no socket"),
-    # Something else has the place of the directory: no socket either, and whoever starts a broker says what it is.
-    errno.ENOTDIR: (ABSENT, "no socket, since its directory is none"),
+    # Nobody is there, but nobody can be started either before somebody has looked at what stands in the way.
+    errno.ENOTDIR: (FAILED, "what stands in the place of its directory is none; move it away"),
     errno.ECONNREFUSED: (REFUSED, "no listener behind the socket"),
     errno.EAGAIN: (BUSY, "its backlog is full"),
     errno.EACCES: (NOT_PERMITTED, "EACCES"),

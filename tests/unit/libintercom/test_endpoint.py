@@ -37,7 +37,7 @@ def failed(number: int) -> Attempt:
         (errno.EAGAIN, endpoint.BUSY, Busy),
         (errno.EACCES, endpoint.NOT_PERMITTED, NotPermitted),
         (errno.EPERM, endpoint.NOT_PERMITTED, NotPermitted),
-        (errno.ENOTDIR, endpoint.ABSENT, NotRunning),
+        (errno.ENOTDIR, endpoint.FAILED, Unreachable),
         (errno.EMFILE, endpoint.FAILED, Unreachable),
         (errno.EPROTOTYPE, endpoint.FAILED, Unreachable),
     ],
@@ -88,12 +88,11 @@ def test_an_absent_path(tmp_path: Path) -> None:
         dial_nonblocking(str(tmp_path / "broker.sock"))
 
 
-def test_below_a_file_there_is_no_socket(tmp_path: Path) -> None:
-    """Whoever wants to start a broker then looks at the directory, and says what it is and what to do."""
+def test_a_file_in_the_way_is_not_absence(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     seen = attempt(str(tmp_path / "run" / "broker.sock"))
-    assert seen.outcome == endpoint.ABSENT
-    assert "its directory is none" in str(seen.error())
+    assert seen.outcome == endpoint.FAILED
+    assert "in the place of its directory is none; move it away" in str(seen.error())
 
 
 def test_a_file_in_the_place_of_the_socket_is_not_absence(tmp_path: Path) -> None:
