@@ -54,6 +54,8 @@ def _serve(arguments: list[str]) -> int:
     from intercomd.candidate import run  # imported here: no other command needs it
     from intercomd.settling import hold_signals
 
+    # From the moment its record can be read somebody may signal it: what comes before it serves waits until then.
+    hold_signals()
     won = run(arguments)
     if isinstance(won, int):
         return won
