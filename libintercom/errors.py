@@ -160,7 +160,8 @@ class NotRegistered(IntercomError):
         self.reason, self.is_retryable = reason, is_retryable
 
     def __str__(self) -> str:
-        return f"intercomd did not accept the registration: {self.reason}."
+        remedy = " It may be leaving, or was ended; try again in a moment." if self.is_retryable else ""
+        return f"intercomd did not accept the registration: {self.reason}.{remedy}"
 
 
 class InvalidFrame(IntercomError):

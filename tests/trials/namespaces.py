@@ -21,6 +21,8 @@ from tests.support.waiting import NotSeen, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# Beyond Linux's largest pid (2^22), so that nobody can get it meanwhile: other trials make the machine reuse pids.
+NO_PID = 5_000_000
 # An idle broker of these trials leaves in a twentieth of a second; ending takes a few milliseconds more.
 LEAVING_S = 10.0
 # setpriority(2): about thirty times the share of an ordinary program. Only root may.
@@ -41,7 +43,6 @@ class Namespace:
             **variables,
         }
         self.places: Places = find_places(self.environment)
-        self._needle = f"{RUNTIME_DIR_VARIABLE}={self.directory}\0".encode()
         # Who ran before there was a namespace is none of its programs; a storm adds those that it knows better.
         self.others = {name for name in os.listdir("/proc") if name.isdigit()}
 
@@ -50,6 +51,10 @@ class Namespace:
         path = str(write_executable(Path(f"{self.parent}/intercomd"), before=before, options=options))
         self.environment["PI_INTERCOM_EXECUTABLE"] = path
         return path
+
+    def rename(self, directory: str) -> None:
+        """Lead to another runtime directory from now on, whether it can be used or not."""
+        self.directory = self.environment[RUNTIME_DIR_VARIABLE] = directory
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
@@ -62,9 +67,12 @@ class Namespace:
             os.environ.clear()
             os.environ.update(before)
 
-    def programs(self) -> list[int]:
-        """The pids of the programs that serve this namespace or are candidates for it."""
-        names = [name for name in os.listdir("/proc") if name.isdigit() and name not in self.others]
+    def programs(self, *, is_hasty: bool = False) -> list[int]:
+        """The pids of the programs that serve this namespace or are candidates for it.
+
+        ``is_hasty``: without looking at the pids of ``others``, one of which may be a new program's by now.
+        """
+        names = [name for name in os.listdir("/proc") if name.isdigit() and not (is_hasty and name in self.others)]
         return [int(name) for name in names if self._is_ours(name)]
 
     def kill(self, pid: int, number: int = signal.SIGKILL) -> bool:
@@ -94,7 +102,7 @@ class Namespace:
     def _is_ours(self, pid: str) -> bool:
         try:
             with open(f"/proc/{pid}/environ", "rb") as environ:
-                if self._needle not in environ.read() + b"\0":
+                if f"{RUNTIME_DIR_VARIABLE}={self.directory}".encode() not in environ.read().split(b"\0"):
                     return False
             with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
                 return b"serve" in cmdline.read().split(b"\0")

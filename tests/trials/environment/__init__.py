@@ -1,1 +1,1 @@
-"""What surrounds a client never reaches the broker that it starts. ``python -m tests.trials.environment``."""
+"""What surrounds a client and must never reach the broker that it starts."""

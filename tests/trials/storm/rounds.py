@@ -67,7 +67,8 @@ class Round:
         self.number, self.dice, self.tally, self.count = number, dice, tally, starters
         self.kill_pause_s = _KILL_PAUSES_S[number % len(_KILL_PAUSES_S)]
         self.answers: list[dict[str, Any]] = []
-        self.killed: set[int] = set()
+        # When each was killed, in seconds of the monotonic clock.
+        self.killed: dict[int, float] = {}
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -140,17 +141,17 @@ class Round:
         if self.dice.random() < _STARTER_SHARE:
             self._kill_starter()
             return
-        programs = own.programs()
+        programs = own.programs(is_hasty=True)
         victim = self.dice.choice(programs) if programs else 0
         if victim and own.kill(victim):
-            self.killed.add(victim)
+            self.killed[victim] = time.monotonic()
 
     def _kill_starter(self) -> None:
         """Only children of our own parent program, which collects them at the end: no pid is reused before."""
         living = [pid for pid in self.starters if pid not in self.killed and read_stat(pid)[0] not in (None, "Z")]
-        if len(self.starters) - len(self.killed & set(self.starters)) > _SPARED_SHARE * self.count and living:
+        if len(self.starters) - len(self.killed.keys() & self.starters.keys()) > _SPARED_SHARE * self.count and living:
             victim = self.dice.choice(living)
-            self.killed.add(victim)
+            self.killed[victim] = time.monotonic()
             os.kill(victim, signal.SIGKILL)
 
     def _require_end(self, own: Namespace, when: str) -> None:
@@ -185,8 +186,10 @@ class Round:
         self._count(seen)
 
     def _judge_answers(self, seen: Seen) -> None:
+        ends = [hold.last for hold in seen.holds if hold.pid not in self.killed]
+        ends += [at for pid, at in self.killed.items() if pid not in self.starters]
         heard = {answer["pid"] for answer in self.answers if "answer" in answer}
-        for pid in sorted(set(self.starters) - self.killed - heard):
+        for pid in sorted(self.starters.keys() - self.killed.keys() - heard):
             self._violate(f"a starter ({self.starters[pid]}) ended without an answer")
         for answer in self.answers:
             if "answer" not in answer:
@@ -197,17 +200,17 @@ class Round:
                 self._violate(f"a starter ({answer['kind']}) was answered after {took_s:.1f} s: {answer}")
             if not is_broker:
                 self.tally.slowest_s = max(self.tally.slowest_s, took_s)
-            if not _is_true(answer, seen, self.killed):
+            if not _is_true(answer, seen, ends):
                 self._violate(f"a starter was told what is not true, or nothing clear: {answer}")
 
     def _count(self, seen: Seen) -> None:
-        counts = self.tally.counts
+        counts, killed, owners = self.tally.counts, self.killed.keys(), {hold.pid for hold in seen.holds}
         counts["rounds"] += 1
         counts["starters"] += len(self.starters)
-        counts["killed starters"] += len(self.killed & set(self.starters))
-        counts["killed brokers"] += len({hold.pid for hold in seen.holds} & self.killed)
-        counts["killed candidates"] += len(self.killed - {hold.pid for hold in seen.holds} - set(self.starters))
-        counts["brokers that left by themselves"] += len({hold.pid for hold in seen.holds} - self.killed)
+        counts["killed starters"] += len(killed & self.starters.keys())
+        counts["killed brokers"] += len(killed & owners)
+        counts["killed candidates"] += len(killed - owners - self.starters.keys())
+        counts["brokers that left by themselves"] += len(owners - killed)
         counts["lives seen"] += seen.owners
         counts["brokers that answered"] += seen.brokers
         counts["looks at life"] += seen.looks
@@ -221,21 +224,21 @@ class Round:
             self._violate(f"the witness was blind for {seen.longest_gap_s:.1f} s: the machine is too busy to tell")
 
 
-def _is_true(answer: dict[str, Any], seen: Seen, killed: set[int]) -> bool:
-    """Joined, or a refusal that says what was the case."""
+def _is_true(answer: dict[str, Any], seen: Seen, ends: list[float]) -> bool:
+    """Joined, or a refusal that says what was the case. ``ends``: when programs of the namespace ended."""
     said = answer["answer"]
     if said in ("joined", "ensured"):
         return True
     if said == "ended":
         # Killed by us, or one of the two words of a candidate that lost.
         return bool(answer["status"] in _COMMAND_STATUSES or answer["status"] < 0)
-    begun, ended = answer["begun"], answer["ended"]
+    begun, ended = float(answer["begun"]), float(answer["ended"])
     if said == "NotStarted":
         # "No broker came up": then nobody may have been answered in that time.
         return not any(begun < one.begun and one.ended < ended for one in seen.services)
     if said == "NotRegistered":
-        # The connection broke off each time: then so many brokers ended in that time.
-        return sum(begun < hold.last < ended for hold in seen.holds) > RETRIES
+        # The connection broke off each time: then so many programs that may have listened ended in that time.
+        return sum(begun < end < ended for end in ends) > RETRIES
     if said == "NotRunning":
         # Nobody listened at the last try, just before the end; so nobody may have served through that moment.
         return not serves_through(seen.services, ended - _LAST_TRY_S, ended)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tests.trials.command import Command
+from tests.trials.privileges import missing_of
 from tests.trials.vanishing import cleaner
 from tests.trials.vanishing.acts import ACTS
 from tests.trials.vanishing.stage import perform
@@ -24,8 +23,8 @@ FULL_STARTS = 300
 def _asked(command: Command) -> Iterator[Trial]:
     """Every act, with a look that was asked for."""
     for act in ACTS:
-        if act.needs_root and os.geteuid() != 0:
-            command.skip(act.name, "it mounts a small filesystem, which needs root")
+        if missing_of(act.needs):
+            command.skip(act.name, f"it needs {missing_of(act.needs)}")
             continue
         for has_newcomer in (False, True):
             yield perform(act, has_newcomer=has_newcomer)
@@ -39,7 +38,7 @@ def _unasked() -> list[Trial]:
 
 
 def _cleaned(command: Command) -> Iterator[Trial]:
-    if shutil.which(cleaner.CLEANER) is None:
+    if missing_of([cleaner.CLEANER]):
         command.skip("the cleaner", f"{cleaner.CLEANER} is not installed")
         return
     yield cleaner.clean_under_a_living_broker()

@@ -15,6 +15,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tests.trials.namespaces import NO_PID
+from tests.trials.privileges import INITIAL_PIDS, NAMESPACES, ROOT
 from tests.trials.vanishing.stage import HEALED, LEFT, STAYED
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class Act:
 
     ``is_joinable``: whether a session can join afterwards; where somebody else's file has the path, nobody can.
     ``repair``: what somebody does afterwards, so that the next check finds everything as it should be.
-    ``is_brief``: part of every test run. ``needs_root``: the directory must be a small filesystem of its own.
+    ``is_brief``: part of every test run. ``is_small``: the directory is a small filesystem of its own.
+    ``needs``: see ``privileges``.
     """
 
     name: str
@@ -50,7 +53,8 @@ class Act:
     repair: Happen | None = None
     is_joinable: bool = True
     is_brief: bool = False
-    needs_root: bool = False
+    is_small: bool = False
+    needs: tuple[str, ...] = ()
 
     def expected(self, *, has_newcomer: bool) -> str:
         return self.met if has_newcomer else self.alone
@@ -96,6 +100,15 @@ def _copy_record(stage: Stage, _stack: contextlib.ExitStack) -> None:
     """The same text in another file, as an editor or a backup leaves it."""
     shutil.copy(stage.places.record, f"{stage.places.record}~")
     os.rename(f"{stage.places.record}~", stage.places.record)
+
+
+def _replace_by_file(stage: Stage, stack: contextlib.ExitStack) -> None:
+    _move(stage, stack)
+    _write_file(stage.own.directory)
+
+
+def _remove_file(stage: Stage, _stack: contextlib.ExitStack) -> None:
+    os.unlink(stage.own.directory)
 
 
 def _make_safe(stage: Stage, _stack: contextlib.ExitStack) -> None:
@@ -167,12 +180,9 @@ def _write_record(text: str) -> Happen:
 
 
 def _write_dead_record(stage: Stage, _stack: contextlib.ExitStack) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-I", "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-    )
     os.unlink(stage.places.record)
-    with open(stage.places.record, "wb") as file:
-        file.write(ended.stdout)
+    with open(stage.places.record, "w", encoding="ascii") as file:
+        file.write(f"{NO_PID}\n")
 
 
 ACTS = (
@@ -189,6 +199,7 @@ ACTS = (
     Act("directory moved aside and made again", _replace(0o700), met=LEFT, is_brief=True),
     Act("directory moved aside and put back as a copy", _replace_by_copy),
     Act("directory replaced by an unsafe one", _replace(0o755), alone=STAYED, met=STAYED, repair=_make_safe),
+    Act("directory replaced by a file", _replace_by_file, STAYED, STAYED, repair=_remove_file),
     Act(
         "socket removed, another program's claim",
         _claim_and_unlink,
@@ -196,10 +207,18 @@ ACTS = (
         STAYED,
         repair=_unlink("broker.spawn.lock"),
     ),
-    Act("removed on a full disk", _fill_and_unlink, STAYED, STAYED, repair=_unlink("filling"), needs_root=True),
+    Act(
+        "removed on a full disk",
+        _fill_and_unlink,
+        STAYED,
+        STAYED,
+        repair=_unlink("filling"),
+        is_small=True,
+        needs=(ROOT, NAMESPACES),
+    ),
     Act("record replaced by a copy of itself", _copy_record),
-    Act("record replaced by a dead program's", _write_dead_record),
-    Act("record replaced by a living program's", _write_record(f"{os.getppid()}\n"), alone=STAYED, met=STAYED),
+    Act("record replaced by a dead program's", _write_dead_record, needs=(INITIAL_PIDS,)),
+    Act("record replaced by a living program's", _write_record(f"{os.getpid()}\n"), alone=STAYED, met=STAYED),
     Act("record replaced by something garbled", _write_record("garbled\n"), alone=STAYED, met=STAYED),
     Act("path taken by another listener", _take_path, alone=LEFT, met=LEFT, is_joinable=False, is_brief=True),
     Act("path and record taken by another program", _take_path_and_record, alone=LEFT, met=LEFT, is_joinable=False),

@@ -152,7 +152,7 @@ def perform(act: Act, *, has_newcomer: bool, waits: bool = False, before: str = 
     Somebody who waits has no witnesses: looking for a minute at many stages at once would take the whole machine.
     """
     trial = Trial(f"{act.name}{', somebody comes before the check' if has_newcomer else ''}")
-    with stage(before=before, is_small=act.needs_root) as set_up, contextlib.ExitStack() as stack:
+    with stage(before=before, is_small=act.is_small) as set_up, contextlib.ExitStack() as stack:
         seen = Seen() if waits else stack.enter_context(watching(set_up.own, Path(set_up.own.parent), 0))
         begun = time.monotonic()
         act.happen(set_up, stack)

@@ -1,1 +1,1 @@
-"""The verdict table, line by line, for real. ``python -m tests.trials.verdicts``."""
+"""Every line of the verdict table, met by a real candidate: what it reported, and that it left everything alone."""
