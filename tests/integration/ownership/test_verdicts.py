@@ -19,6 +19,7 @@ from libintercom.ownership.records import dump_owner, native_line
 from libintercom.ownership.verdict import DEAD, LIVE, UNCERTAIN, Ours
 from tests.support.executables import ROOT
 from tests.support.owners import make_publication
+from tests.support.pids import REUSE_ATTEMPTS, end, reuse
 from tests.support.sandbox import needs_root
 from tests.support.waiting import wait_until
 
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from libintercom.paths import Places
-
-LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
-# Another program may take the wanted number first; on a busy machine more than once.
-REUSE_ATTEMPTS = 50
 
 pytestmark = pytest.mark.skipif(not read_ours().is_initial_pid_ns, reason="needs the initial pid namespace")
 
@@ -56,11 +53,6 @@ def in_child(act: Callable[[], None]) -> int:
     finally:
         os.close(reading)
     return pid
-
-
-def end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
 
 
 def publish_locked(places: Places) -> None:
@@ -117,16 +109,6 @@ def test_a_stopped_owner_lives(places: Places, runtime: str) -> None:
         end(pid)
 
 
-def reuse(pid: int) -> int | None:
-    """A child that has exactly this pid, or ``None`` when somebody was faster."""
-    LAST_PID.write_text(str(pid - 1), encoding="ascii")
-    child = in_child(lambda: None)
-    if child == pid:
-        return child
-    end(child)
-    return None
-
-
 @needs_root
 @pytest.mark.parametrize("publish", [publish_locked, publish_native, publish_legacy])
 def test_a_reused_pid_is_never_taken_for_the_owner(
@@ -137,15 +119,14 @@ def test_a_reused_pid_is_never_taken_for_the_owner(
         pid = in_child(lambda: publish(places))
         recorded = read_stat(pid)[1]
         end(pid)
-        reused = reuse(pid)
-        if reused is None:
+        if not reuse(pid):
             os.unlink(places.record)
             continue
         try:
-            are_ticks_equal = read_stat(reused)[1] == recorded
+            are_ticks_equal = read_stat(pid)[1] == recorded
             found = look(places).kind
         finally:
-            end(reused)
+            end(pid)
         if publish is publish_locked:
             assert found == DEAD
         elif publish is publish_native:

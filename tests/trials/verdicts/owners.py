@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.integration.ownership.test_verdicts import HIDDEN_PROC, publish_legacy, publish_native
+from tests.support.pids import REUSE_ATTEMPTS
 from tests.trials.namespaces import NO_PID
 from tests.trials.privileges import INITIAL_PIDS, MACHINE_ID, NAMESPACES, PID_REUSE, ROOT
 from tests.trials.verdicts.candidates import OWN_PROC, PARENTS_PROC, Report, mounted
@@ -60,27 +61,30 @@ def _killed(scene: Scene) -> Report:
 
 @encounter("pid reuse, our own record", READY, needs=(PID_REUSE,))
 def _reused_own(scene: Scene) -> Report:
-    pid = 0
-    while not pid or not scene.take(pid):
+    for _attempt in range(REUSE_ATTEMPTS):
         broker = scene.broker()
         broker.kill()
-        pid = broker.pid
-    scene.seen = f"pid {pid} reused"
-    return scene.run()
+        if scene.take(broker.pid):
+            scene.seen = f"pid {broker.pid} reused"
+            return scene.run()
+    raise AssertionError(f"no broker's pid was reused in {REUSE_ATTEMPTS} attempts")
 
 
 @encounter(
     "pid reuse, a record of the lineage with equal start ticks", UNCERTAIN, "exists and may be the owner", (PID_REUSE,)
 )
 def _reused_native(scene: Scene) -> Report:
-    while not scene.reuse(publish_native):
-        os.unlink(scene.places.record)
+    pid, ticks = scene.reuse_within_tick()
+    scene.write_native(pid, start_ticks=ticks)
+    scene.seen = f"pid {pid} reused within tick {ticks}"
     return scene.run()
 
 
 @encounter("pid reuse, a legacy record", UNCERTAIN, "holds only a pid", (PID_REUSE,))
 def _reused_legacy(scene: Scene) -> Report:
-    scene.reuse(publish_legacy)
+    pid = scene.reuse()
+    scene.write("broker.pid", str(pid))
+    scene.seen = f"pid {pid} reused"
     return scene.run()
 
 

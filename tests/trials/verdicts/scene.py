@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from libintercom.ownership.readings import read_ours, read_stat
 from libintercom.ownership.records import dump_owner, native_line
-from tests.integration.ownership.test_verdicts import REUSE_ATTEMPTS, end, in_child, reuse
+from tests.integration.ownership.test_verdicts import in_child
 from tests.support.daemon import Daemon
 from tests.support.owners import make_publication
+from tests.support.pids import REUSE_ATTEMPTS, end, reuse, spawn
 from tests.trials.verdicts.candidates import Report, run_candidate
 
 if TYPE_CHECKING:
@@ -70,25 +71,35 @@ class Scene:
         self.stack.callback(end, pid)
         return pid
 
-    def reuse(self, publish: Callable[[Places], None]) -> bool:
-        """A record whose owner was killed and whose pid another program got; whether even the start ticks are equal."""
+    def reuse(self) -> int:
+        """A pid that somebody had, and another program has until the end of the scene."""
         for _attempt in range(REUSE_ATTEMPTS):
-            pid = in_child(lambda: publish(self.places))
-            recorded = read_stat(pid)[1]
+            pid = spawn()
             end(pid)
             if self.take(pid):
-                is_equal = read_stat(pid)[1] == recorded
-                self.seen = f"pid {pid} reused, start ticks {'equal' if is_equal else 'different'}"
-                return is_equal
-            os.unlink(self.places.record)
+                return pid
         raise AssertionError(f"no pid was reused in {REUSE_ATTEMPTS} attempts")
+
+    def reuse_within_tick(self) -> tuple[int, int]:
+        """The same within one clock tick, and the start ticks that both have."""
+        for _attempt in range(REUSE_ATTEMPTS):
+            pid = spawn()
+            ticks = read_stat(pid)[1]
+            end(pid)
+            if not reuse(pid):
+                continue
+            if read_stat(pid)[1] == ticks:
+                self.stack.callback(end, pid)
+                return pid, ticks
+            end(pid)
+        raise AssertionError(f"no pid was reused within one clock tick in {REUSE_ATTEMPTS} attempts")
 
     def take(self, pid: int) -> bool:
         """Let another program have this pid, until the end of the scene."""
-        other = reuse(pid)
-        if other is not None:
-            self.stack.callback(end, other)
-        return other is not None
+        if not reuse(pid):
+            return False
+        self.stack.callback(end, pid)
+        return True
 
     def stop(self, pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
@@ -98,14 +109,14 @@ class Scene:
     def write(self, name: str, text: str | bytes) -> None:
         Path(f"{self.own.directory}/{name}").write_bytes(text.encode() if isinstance(text, str) else text)
 
-    def write_complete(self, pid: int, *, machine: str = "", **identity: str) -> None:
+    def write_complete(self, pid: int, *, machine: str = "", **identity: str | int) -> None:
         """A complete record that keeps no lock, as of this machine and boot unless said otherwise."""
         ours = read_ours()
         changed = ours.identity.replace(**identity)
         publication = make_publication(machine=machine or ours.machine, identity=changed)
         self.write("broker.pid", dump_owner(pid, publication))
 
-    def write_native(self, pid: int, **identity: str) -> None:
+    def write_native(self, pid: int, **identity: str | int) -> None:
         """The two lines of newer programs of the lineage, which name no machine."""
         self.write("broker.pid", f"{pid}\n{native_line(read_ours().identity.replace(**identity))}\n")
 
