@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# The most that one turn waits, poll(2) counting milliseconds in an int; the loop around it goes on.
-_LONG_S = 3_600.0
+# The most that one turn waits; the loop around it goes on. A signal that comes between Python's last look at it and
+# poll(2) interrupts nothing: it is heard when the turn ends, so Ctrl-C takes a second at worst.
+_TURN_S = 1.0
 
 
 class Client(Member):
@@ -235,7 +236,7 @@ class Client(Member):
             event = self._exchange.mailroom.take()
             if event is not None or self._link is None:
                 return event
-            left_s = _LONG_S if deadline is None else max(0.0, deadline - time.monotonic())
+            left_s = _TURN_S if deadline is None else max(0.0, deadline - time.monotonic())
             # Without any time it is still looked once: what the kernel holds has come.
             if has_looked and not left_s:
                 return None
@@ -251,7 +252,7 @@ class Client(Member):
         poller = select.poll()
         wanted = (select.POLLIN if link.wants_read else 0) | (select.POLLOUT if link.wants_write else 0)
         poller.register(link, wanted)
-        for _descriptor, ready in poller.poll(int(min(timeout_s, _LONG_S) * 1000) + 1):
+        for _descriptor, ready in poller.poll(int(min(timeout_s, _TURN_S) * 1000) + 1):
             # A hang-up or an error is read even while reading pauses: little is left, and it tells the end.
             if ready & ~select.POLLOUT:
                 link.read()

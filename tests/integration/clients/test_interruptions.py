@@ -97,6 +97,43 @@ def test_interrupted_blocking_ask_retires_its_question(monkeypatch: pytest.Monke
     assert broker.said[3]["messageId"] == broker.said[2]["message"]["id"]
 
 
+def test_no_turn_outlasts_a_signal_that_poll_did_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes between the interpreter's last look and poll(2) is heard when the turn ends: within a second."""
+    waits: list[int] = []
+
+    class HastyPoll:
+        """Notes how long it was to wait, and what nobody answers is over at once."""
+
+        def __init__(self) -> None:
+            self._real = select.poll()
+
+        def register(self, *arguments: Any) -> None:
+            self._real.register(*arguments)
+
+        def poll(self, timeout_ms: int) -> list[tuple[int, int]]:
+            waits.append(timeout_ms)
+            if len(waits) > most:
+                raise KeyboardInterrupt
+            return self._real.poll(min(timeout_ms, 50))
+
+    most = 20
+    monkeypatch.setattr(
+        "libintercom.client.select", SimpleNamespace(poll=HastyPoll, POLLIN=select.POLLIN, POLLOUT=select.POLLOUT)
+    )
+    with scripted(Mute()) as broker:
+        client = Client(PROFILE, path=broker.path)
+        client.connect()
+        with pytest.raises(KeyboardInterrupt):
+            client.ask("peer", "well?", timeout_s=60)
+        most = 2 * most + len(waits)
+        with pytest.raises(KeyboardInterrupt):
+            list(client.events())
+        most += 1_000
+        client.disconnect()
+        broker.finish()
+    assert max(waits) <= 1_001
+
+
 def test_interruption_at_any_moment_leaves_no_broken_stream() -> None:
     """Real signals at whatever moment they hit: the broker hears whole frames, each message once, and then the end."""
     for _ in range(30):
