@@ -39,7 +39,7 @@ PLANTS = {
         from intercomd.core.router import Router
         handle, kept = Router.handle, []
         def keep(self, event, now):
-            kept.append(bytearray(b"x" * 20_000))
+            kept.append(bytearray(b"x" * 50_000))
             return handle(self, event, now)
         Router.handle = keep
     """,
