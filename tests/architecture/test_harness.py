@@ -97,9 +97,11 @@ def test_a_hang_in_a_fixture_is_a_failure_too(tmp_path: Path) -> None:
 HANGING_EXAMPLE = """
 import threading
 from hypothesis import given, settings, strategies as s
+a = threading.Lock()
+a.acquire()
 @settings(database=None)
 @given(s.integers(0, 2**64))
-def test_planted(n): threading.Event().wait(60)
+def test_planted(n): a.acquire(timeout=60)
 def test_next(): pass
 """
 HANGING_END = """
