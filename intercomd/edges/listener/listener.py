@@ -21,7 +21,7 @@ from intercomd.core.events import (
     OutputProgressed,
 )
 from intercomd.edges.listener.codec import encode_answer, join_rows
-from intercomd.edges.listener.connection import Connection
+from intercomd.edges.listener.connection import READ_BYTES, SHORT_READ_BYTES, Connection
 from intercomd.edges.listener.nonces import Nonces
 from intercomd.edges.listener.rounds import Rounds
 from libintercom.wire.frames import frame
@@ -55,6 +55,7 @@ class SocketListener:
         loop: asyncio.AbstractEventLoop,
         wall_ms: Callable[[], int],
         make_ids: MakeIds,
+        partial_bytes: int,
     ) -> None:
         self.acceptor, self._poller, self._loop = acceptor, poller, loop
         self._wall_ms, self._make_ids = wall_ms, make_ids
@@ -63,6 +64,8 @@ class SocketListener:
         self._connections: dict[int, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
         self._rounds = Rounds(loop, self._read_on)
+        # Bytes of all incomplete frames, and from how many on each connection is read in short pieces.
+        self._held_bytes, self._partial_bytes = 0, partial_bytes
         # Written to since the last flush: those with a message to deliver, and the others.
         self._recipients: dict[int, Connection] = {}
         self._others: dict[int, Connection] = {}
@@ -143,13 +146,14 @@ class SocketListener:
             self._read(connection)
 
     def _read(self, connection: Connection) -> None:
-        received = connection.receive()
+        has_room = self._held_bytes < self._partial_bytes
+        received = connection.receive(READ_BYTES if has_room else SHORT_READ_BYTES)
         observed: list[Event] = []
         if received:
             if connection.is_new and self.nonces.recognize(received):
                 connection.ended = "a self-check's probe"
             else:
-                observed = connection.cut(received, self._wall_ms(), self._make_ids)
+                observed = self._look(connection, received)
         if connection.ended and not connection.is_rejected:
             observed += self._finish(connection)
         self._settle_read(connection, observed)
@@ -159,7 +163,17 @@ class SocketListener:
         if connection.lost:
             self._settle_read(connection, self._hear_last(connection))
         else:
-            self._settle_read(connection, connection.cut_on(self._wall_ms(), self._make_ids))
+            self._settle_read(connection, self._look(connection))
+
+    def _look(self, connection: Connection, received: bytes = b"") -> list[Event]:
+        """The events in the first frames of what was received, or in the next ones of what was received before."""
+        before, at_ms = connection.held_bytes, self._wall_ms()
+        if received:
+            observed = connection.cut(received, at_ms, self._make_ids)
+        else:
+            observed = connection.cut_on(at_ms, self._make_ids)
+        self._held_bytes += connection.held_bytes - before
+        return observed
 
     def _settle_read(self, connection: Connection, observed: list[Event]) -> None:
         """What comes next from this connection: nothing, the frames left over, or what its socket brings."""
@@ -300,10 +314,10 @@ class SocketListener:
         """A little more of a connection whose peer is gone; when there is nothing more, its end."""
         observed: list[Event] = []
         if connection.has_more:
-            observed = connection.cut_on(self._wall_ms(), self._make_ids)
+            observed = self._look(connection)
         elif connection.reads_left and not connection.ended and (received := connection.receive()):
             connection.reads_left -= 1
-            observed = connection.cut(received, self._wall_ms(), self._make_ids)
+            observed = self._look(connection, received)
         else:
             connection.ended = connection.ended or connection.lost
         return [*observed, self._end(connection, connection.lost)] if connection.ended else observed
@@ -312,6 +326,7 @@ class SocketListener:
         """Close a socket for good; what waited for it is lost."""
         del self._connections[connection.number], self._by_fd[connection.fd]
         connection.is_paused = True
+        self._held_bytes -= connection.held_bytes
         self._rounds.remove(connection)
         self._poller.watch(connection.fd, reading=False, writing=False)
         connection.socket.close()
