@@ -26,6 +26,8 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (REGISTERED, "extension"): REGISTERED,
     (REGISTERED, "stats"): REGISTERED,
     (REGISTERED, "dead_letters"): REGISTERED,
+    (REGISTERED, "read"): REGISTERED,
+    (REGISTERED, "read_response"): REGISTERED,
     (OBSERVING, "unregister"): UNREGISTERED,
     (OBSERVING, "list"): OBSERVING,
     (OBSERVING, "health"): OBSERVING,
@@ -34,10 +36,13 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (OBSERVING, "send"): OBSERVING,
 }
 
-# The client's view: JOINING from its own ``register`` until ``registered`` arrives.
+# The client's view: JOINING from its own ``register`` until ``registered`` arrives. After ``unregister`` it is LEFT,
+# then REJOINING: what was on its way to the registration before may still come.
 OPEN = "open"
 JOINING = "joining"
 JOINED = "joined"
+LEFT = "left"
+REJOINING = "rejoining"
 
 # Frames a client may get only while joined.
 _WHILE_JOINED = (
@@ -52,6 +57,8 @@ _WHILE_JOINED = (
     "dead_letter",
     "dead_letters_result",
     "stats_result",
+    "read_request",
+    "read_result",
 )
 
 # (state, "<" + frame received or ">" + frame sent) -> the next state.
@@ -63,12 +70,19 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
     (JOINING, "<error"): CLOSED,
     (JOINING, "<health_ok"): JOINING,
     (JOINING, ">health"): JOINING,
-    (JOINED, ">unregister"): OPEN,
+    (JOINED, ">unregister"): LEFT,
+    (LEFT, ">register"): REJOINING,
+    (LEFT, ">health"): LEFT,
+    (LEFT, "<health_ok"): LEFT,
+    (REJOINING, "<registered"): JOINED,
+    (REJOINING, "<error"): CLOSED,
+    (REJOINING, "<health_ok"): REJOINING,
+    (REJOINING, ">health"): REJOINING,
     (JOINED, "<health_ok"): JOINED,
     (JOINED, "<error"): JOINED,
     **{(JOINED, f"<{kind}"): JOINED for kind in _WHILE_JOINED},
     # What was on its way when the client left or rejoined is dropped, not a violation.
-    **{(OPEN, f"<{kind}"): OPEN for kind in _WHILE_JOINED},
+    **{(state, f"<{kind}"): state for state in (LEFT, REJOINING) for kind in _WHILE_JOINED},
     **{
         (JOINED, f">{kind}"): JOINED
         for kind in (
@@ -81,6 +95,8 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
             "cancel_ask",
             "stats",
             "dead_letters",
+            "read",
+            "read_response",
         )
     },
 }
