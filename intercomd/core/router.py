@@ -11,15 +11,19 @@ from intercomd.core import events
 from intercomd.core.deliveries import Deliveries
 from intercomd.core.effects import Close
 from intercomd.core.flow import Flow
+from intercomd.core.kept import Kept
 from intercomd.core.lifetime import Lifetime
 from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
-from intercomd.core.queries import Queries
+from intercomd.core.parking import Parking
+from intercomd.core.queries import Queries, Query
 from intercomd.core.receipts import Receipts
 from intercomd.core.roster import Connection
 from intercomd.core.sends import Sends
+from intercomd.core.spooled import Spooled
 from intercomd.core.staging import Staging
 from intercomd.core.state import State
+from intercomd.core.waking import Waking
 from libintercom.wire import requests
 from libintercom.wire.answers import HealthOk
 from libintercom.wire.connection import BROKER_TABLE, OBSERVING, REGISTERED, UNREGISTERED
@@ -42,7 +46,7 @@ PROTOCOL_VERSION = 1
 # The longest id that an answer repeats: with every character escaped it still leaves room in a frame.
 _MAX_ECHOED_BYTES = 65_536
 # Requests of ours, allowed to those who negotiated them; anyone else said something unknown.
-_EXTENDED = ("stats", "dead_letters")
+_EXTENDED = ("stats", "dead_letters", "park", "unpark", "wake_outcome", "fetch_reply", "ack_reply")
 
 
 class Router:
@@ -54,11 +58,17 @@ class Router:
         self.deliveries = Deliveries(self.state, self.obligations)
         self.staging = Staging(self.state, self.obligations, self.deliveries)
         self.receipts = Receipts(self.state)
-        self.sends = Sends(self.state, self.obligations, self.deliveries, self.staging, self.receipts)
-        self.membership = Membership(self.state, self._settle_left)
-        self.queries = Queries(self.state, self.obligations)
+        self.parking = Parking(self.state, self.obligations, self.deliveries, Waking(self.state, self.obligations))
+        self.kept = Kept(self.state, self.obligations)
+        self.spooled = Spooled(self.state, self.parking, self.kept)
+        self.obligations.on_kept_end = self.kept.ask_ended
+        self.sends = Sends(
+            self.state, self.obligations, self.deliveries, self.staging, self.receipts, self.parking, self.kept
+        )
+        self.membership = Membership(self.state, self.parking, self._settle_left)
+        self.queries = Queries(self.state, self.obligations, self.kept)
         self.flow = Flow(self.state, self.membership, self.queries)
-        self.lifetime = Lifetime(self.state, self.flow, self.staging)
+        self.lifetime = Lifetime(self.state, self.flow, self.staging, self.parking)
         self.lifetime.consider_idle()
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -163,7 +173,7 @@ class Router:
 
     def _query(self, connection: Connection, event: FrameReceived) -> None:
         frame = event.frame
-        if not isinstance(frame, requests.ListSessions | requests.Stats | requests.ListDeadLetters):
+        if not isinstance(frame, Query):
             raise TypeError(f"{frame!r} is no query")
         if self._is_echoable(connection, frame.request_id):
             self.flow.query(connection, frame)
@@ -204,6 +214,18 @@ class Router:
         if connection.session is not None:
             self.obligations.cancel(connection.session.peer_id, _as(event, requests.CancelAsk).message_id)
 
+    def _park(self, connection: Connection, event: FrameReceived) -> None:
+        self.parking.park(connection, _as(event, requests.Park))
+
+    def _unpark(self, connection: Connection, event: FrameReceived) -> None:
+        self.parking.unpark(connection, _as(event, requests.Unpark))
+
+    def _settle_wake(self, connection: Connection, event: FrameReceived) -> None:
+        self.parking.settle_wake(connection, _as(event, requests.WakeOutcome))
+
+    def _acknowledge_reply(self, _connection: Connection, event: FrameReceived) -> None:
+        self.kept.acknowledge(_as(event, requests.AckReply))
+
     def _ignore(self, connection: Connection, event: FrameReceived) -> None:
         """A sibling's extension frame: heard, charged, of no effect."""
 
@@ -211,7 +233,7 @@ class Router:
 
     def _settle_left(self, session: Session) -> None:
         """What a leaving session asked, owes and staged ends, its questions first."""
-        self.obligations.leave(session.peer_id)
+        self.obligations.leave(session.peer_id, is_parked=self.parking.expects(session))
         self.staging.leave(session.peer_id)
 
     def _reject(self, event: events.FrameRejected) -> None:
@@ -225,11 +247,17 @@ class Router:
         for token in event.tokens:
             self.deliveries.held(token)
 
-    def _stored(self, event: events.LetterStored) -> None:
-        self.state.letters.stored(event.letter_id)
+    def _stored(self, event: events.Stored) -> None:
+        self.spooled.stored(event)
+        self.lifetime.consider_idle()
 
     def _store_failed(self, event: events.StoreFailed) -> None:
-        self.state.letters.store_failed(event.letter_id, event.reason)
+        self.spooled.store_failed(event)
+        self.lifetime.consider_idle()
+
+    def _recover(self, event: events.Recovered) -> None:
+        self.spooled.recover(event)
+        self.lifetime.consider_idle()
 
     def _exhausted(self, _event: events.DescriptorsExhausted) -> None:
         self.flow.descriptors_exhausted()
@@ -272,6 +300,16 @@ class Router:
     def _stage_late(self, *key: str) -> None:
         self.staging.release((key[0], key[1], key[2]))
 
+    def _parked_late(self, child_id: str) -> None:
+        self.parking.expire(child_id)
+        self.lifetime.consider_idle()
+
+    def _drain_late(self, child_id: str) -> None:
+        self.parking.retry_drain(child_id)
+
+    def _kept_late(self, asker_id: str, message_id: str) -> None:
+        self.kept.expire(asker_id, message_id)
+
     def _idle(self) -> None:
         self.lifetime.meet_idle()
 
@@ -299,8 +337,9 @@ class Router:
         events.DeliveriesTaken: _take,
         events.DeliveriesHeld: _hold,
         events.OutputProgressed: _progress,
-        events.LetterStored: _stored,
+        events.Stored: _stored,
         events.StoreFailed: _store_failed,
+        events.Recovered: _recover,
         events.DescriptorsExhausted: _exhausted,
         events.StopRequested: _stop,
         events.StopCancelled: _stay,
@@ -320,6 +359,11 @@ class Router:
         requests.Ignored: _ignore,
         requests.Stats: _query,
         requests.ListDeadLetters: _query,
+        requests.Park: _park,
+        requests.Unpark: _unpark,
+        requests.WakeOutcome: _settle_wake,
+        requests.FetchReply: _query,
+        requests.AckReply: _acknowledge_reply,
     }
     _ON_DEADLINE: ClassVar[dict[str, Callable[..., None]]] = {
         "register": _register_late,
@@ -328,6 +372,9 @@ class Router:
         "late": _settle_late,
         "ask": _ask_late,
         "stage": _stage_late,
+        "parked": _parked_late,
+        "drain": _drain_late,
+        "kept": _kept_late,
         "accept": _retry_accepting,
         "idle": _idle,
         "stop": _stop_late,

@@ -45,6 +45,8 @@ class RowBytes:
         self.last_seen_ms = at_ms if session.last_seen is None else session.last_seen
         self.last_intercom_ms: float = session.last_intercom_activity or 0
         self.is_stalled = False
+        # Members that only a parked child's row has, as JSON; shown to those who negotiated ``ext:1``.
+        self._parked = b""
         self._heads: dict[bool, bytes] = {}
         # The whole row as it is, for each kind of reader; empty when it changed since. Lists of thousands read these.
         self.plain = self.extended = b""
@@ -78,6 +80,12 @@ class RowBytes:
         self.is_stalled = is_stalled
         self._forget()
 
+    def park(self, queued: int, failure: dict[str, Any] | None) -> None:
+        """So much input waits for a parked child, and this became of waking it last (wire.md 9.5)."""
+        told = {"parked": True, "queuedInput": queued, **({"lastWakeFailure": failure} if failure else {})}
+        self._parked = b"," + encode_json(told)[1:-1]
+        self._forget()
+
     def render(self, *, is_extended: bool) -> bytes:
         """The row's JSON object."""
         if is_extended:
@@ -99,9 +107,10 @@ class RowBytes:
             # Without its closing brace: the changing members follow.
             head = self._heads[is_extended] = encode_json(self._facts(is_extended=is_extended))[:-1]
         stalled = b',"stalled":true' if is_extended and self.is_stalled else b""
+        parked = self._parked if is_extended else b""
         seen = self.last_seen_ms
         times = f',"lastSeen":{seen},"lastActivity":{seen},"lastIntercomActivity":{self.last_intercom_ms}'
-        return b"%b%b%b}" % (head, times.encode(), stalled)
+        return b"%b%b%b%b}" % (head, times.encode(), stalled, parked)
 
     def _facts(self, *, is_extended: bool) -> dict[str, Any]:
         session = self.session

@@ -23,6 +23,7 @@ CODES = {
     "ask_cycle": (False, True),
     "message_id_reuse": (False, True),
     "guard_unsupported": (False, True),
+    "parked_full": (True, True),
 }
 
 

@@ -26,6 +26,11 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (REGISTERED, "extension"): REGISTERED,
     (REGISTERED, "stats"): REGISTERED,
     (REGISTERED, "dead_letters"): REGISTERED,
+    (REGISTERED, "park"): REGISTERED,
+    (REGISTERED, "unpark"): REGISTERED,
+    (REGISTERED, "wake_outcome"): REGISTERED,
+    (REGISTERED, "fetch_reply"): REGISTERED,
+    (REGISTERED, "ack_reply"): REGISTERED,
     (OBSERVING, "unregister"): UNREGISTERED,
     (OBSERVING, "list"): OBSERVING,
     (OBSERVING, "health"): OBSERVING,
@@ -52,6 +57,12 @@ _WHILE_JOINED = (
     "dead_letter",
     "dead_letters_result",
     "stats_result",
+    "parked",
+    "park_failed",
+    "unparked",
+    "wake_request",
+    "wake_failed",
+    "fetched_reply",
 )
 
 # (state, "<" + frame received or ">" + frame sent) -> the next state.
@@ -81,6 +92,11 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
             "cancel_ask",
             "stats",
             "dead_letters",
+            "park",
+            "unpark",
+            "wake_outcome",
+            "fetch_reply",
+            "ack_reply",
         )
     },
 }

@@ -224,9 +224,9 @@ def spools(mode: str) -> Action:
 
 def answers_letters(*, is_stored: bool) -> Action:
     def perform(world: World) -> bool:
-        return bool(world.letters) and world.step(*world.store_answers(is_stored=is_stored))
+        return bool(world.unstored) and world.step(*world.store_answers(is_stored=is_stored))
 
-    return Action("letters are stored" if is_stored else "letters are not stored", "", perform)
+    return Action("what waits is stored" if is_stored else "what waits is not stored", "", perform)
 
 
 def stops() -> Action:

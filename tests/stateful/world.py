@@ -192,7 +192,7 @@ class World(Rig):
         held = tuple(state.counters.held.values()), tuple(state.counters.counts.values())
         waiting = state.deadlines.keys()
         due = tuple(sorted(str(key[0]) for key in waiting))
-        around = (self.spool, len(self.letters), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
+        around = (self.spool, len(self.unstored), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
         return sessions, asks, shown, held, due, around, tuple(sorted(map(repr, state.stage.all_keys())))
 
     # What the rig runs.
