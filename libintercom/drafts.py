@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         reply_to: str | None
         expects_reply: bool | None
         timeout_ms: int | None
+        keep_reply_ms: int | None
+        reply_token: str | None
 
 
 # Option -> member of the message. ``message_id`` and ``attachments`` have their own places.
@@ -35,6 +37,8 @@ _MEMBERS = {
     "reply_to": "replyTo",
     "expects_reply": "expectsReply",
     "timeout_ms": "timeoutMs",
+    "keep_reply_ms": "keepReplyMs",
+    "reply_token": "replyToken",
 }
 _OPTIONS = frozenset(_MEMBERS) | {"message_id", "attachments"}
 # What a send without a word about delivery means (seeds, "Send, ask, and reply"); an ask says nothing.

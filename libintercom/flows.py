@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from libintercom.calls import Call, Exchange
     from libintercom.outcomes import Listing
     from libintercom.wire.answers import DeadLetters, StatsResult
+    from libintercom.wire.requests import FetchReply
 
     T = TypeVar("T")
     Flow = Generator[tuple[Call, float], float, T]
-    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters]
+    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters, FetchReply]
 
 # wire.md section 6: how long peers wait for a registration, a list and an acknowledgement, and when they leave.
 REGISTER_TIMEOUT_S = 10.0
@@ -62,7 +63,7 @@ def list_sessions(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow
         Disconnected: the connection ended, or nobody is registered on it.
         TimedOut: no complete answer came.
     """
-    listing: Listing = yield from _request(
+    listing: Listing = yield from ask_broker(
         exchange, ListSessions(request_id=exchange.make_id(), stream=True), timeout_s
     )
     return listing
@@ -75,15 +76,15 @@ def check_health(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow[
         Unsupported: an old broker, which would drop the connection.
         Disconnected, TimedOut: no answer.
     """
-    _require_ext(exchange, "health checks")
-    yield from _request(exchange, Health(request_id=exchange.make_id()), timeout_s)
+    require_ext(exchange, "health checks")
+    yield from ask_broker(exchange, Health(request_id=exchange.make_id()), timeout_s)
     return True
 
 
 def read_stats(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow[dict[str, Any]]:
     """``{"counters": …, "gauges": …}`` of the broker. Raises as ``check_health``."""
-    _require_ext(exchange, "counters")
-    answer: StatsResult = yield from _request(exchange, Stats(request_id=exchange.make_id()), timeout_s)
+    require_ext(exchange, "counters")
+    answer: StatsResult = yield from ask_broker(exchange, Stats(request_id=exchange.make_id()), timeout_s)
     return {"counters": answer.counters, "gauges": answer.gauges}
 
 
@@ -91,10 +92,10 @@ def list_dead_letters(
     exchange: Exchange, since_ms: float | None = None, timeout_s: float = LIST_TIMEOUT_S
 ) -> Flow[DeadLetters]:
     """This session's own messages that could not arrive, since a Unix time in milliseconds. Raises as above."""
-    _require_ext(exchange, "dead letters")
+    require_ext(exchange, "dead letters")
     since = {} if since_ms is None else {"since_ms": since_ms}
     request = ListDeadLetters(request_id=exchange.make_id(), **since)
-    letters: DeadLetters = yield from _request(exchange, request, timeout_s)
+    letters: DeadLetters = yield from ask_broker(exchange, request, timeout_s)
     return letters
 
 
@@ -133,14 +134,16 @@ def await_end(exchange: Exchange, timeout_s: float = LEAVE_TIMEOUT_S) -> Flow[bo
     return exchange.is_ended
 
 
-def _require_ext(exchange: Exchange, what: str) -> None:
+def require_ext(exchange: Exchange, what: str) -> None:
+    """Raise Disconnected or Unsupported unless a broker with our extensions listens."""
     if not exchange.is_joined:
         raise Disconnected(what, exchange.end_reason or "this session is not registered")
     if not exchange.has_ext:
         raise Unsupported(what)
 
 
-def _request(exchange: Exchange, request: Keyed, timeout_s: float) -> Flow[Any]:
+def ask_broker(exchange: Exchange, request: Keyed, timeout_s: float) -> Flow[Any]:
+    """Say a request and wait for the answer with its ID. Raises Disconnected or TimedOut."""
     call = exchange.open_call(REQUEST, request.request_id)
     try:
         exchange.say(request, call)

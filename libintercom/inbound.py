@@ -9,7 +9,7 @@ from collections import deque
 
 from libintercom.wire.messages import Message, Row, nested
 from libintercom.wire.record import Record, required
-from libintercom.wire.values import ANYTHING, NUMBER, STRING
+from libintercom.wire.values import ANYTHING, COUNT, NUMBER, STRING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,24 @@ class LetterDied(Record):
     recipient_id: str = required(STRING)
     reason: str = required(STRING)
     at_ms: float = required(NUMBER)
+
+
+class WakeAsked(Record):
+    """Input waits for a parked child of this main: wake it, and say with ``answer_wake`` what came of that.
+
+    ``message_id`` is the message that asks for it, or the first of those that wait.
+    """
+
+    child_id: str = required(STRING)
+    message_id: str = required(STRING)
+    attempt: int = required(COUNT)
+
+
+class WakeFailed(Record):
+    """The session that our question waits for could not be woken. The question stands: do not ask it again."""
+
+    message_id: str = required(STRING)
+    reason: str = required(STRING)
 
 
 class ConnectionEnded(Record):

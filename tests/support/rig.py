@@ -32,9 +32,10 @@ HELLO = BrokerHello(
 )
 
 
-def make_router(now: float = START_S, **limits: Json) -> Router:
-    """A router with a fixed hello; ``limits`` differ from the defaults."""
-    return Router(Limits(**limits), HELLO, START_AT_MS, now)
+def make_router(now: float = START_S, incarnation: str = "", **limits: Json) -> Router:
+    """A router with a fixed hello, or that of another ``incarnation``; ``limits`` differ from the defaults."""
+    hello = HELLO.replace(incarnation=incarnation) if incarnation else HELLO
+    return Router(Limits(**limits), hello, START_AT_MS, now)
 
 
 class Rig:
