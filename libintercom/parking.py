@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from libintercom.calls import PARKING
 from libintercom.errors import Disconnected, ParkRefused, TimedOut
-from libintercom.flows import LIST_TIMEOUT_S, ask_broker, require_ext
+from libintercom.flows import LIST_TIMEOUT_S, request, require_ext
 from libintercom.inbound import Inbound
 from libintercom.outcomes import LateReply
 from libintercom.wire.answers import ParkFailed, parse_answer
@@ -63,7 +63,7 @@ def fetch_reply(exchange: Exchange, message_id: str, token: str, timeout_s: floa
     """What became of a kept ask. Raises as ``park``, without ParkRefused."""
     require_ext(exchange, "kept replies")
     frame = FetchReply(request_id=exchange.make_id(), message_id=message_id, reply_token=token)
-    answer: FetchedReply = yield from ask_broker(exchange, frame, timeout_s)
+    answer: FetchedReply = yield from request(exchange, frame, timeout_s)
     if answer.message is None or answer.from_ is None:
         return LateReply(state=answer.state)
     raw = {"from": answer.from_, "message": answer.message}

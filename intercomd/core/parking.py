@@ -14,6 +14,7 @@ from intercomd.core.parked import STORED, Child, listing, make_row, read_descrip
 from intercomd.core.roster import Session
 from libintercom.wire.answers import Parked, ParkFailed, SessionLeft, Unparked
 from libintercom.wire.messages import ParkedRow
+from libintercom.wire.requests import Park, Unpark, WakeOutcome
 
 if TYPE_CHECKING:
     from intercomd.core.deliveries import Deliveries
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from intercomd.core.state import State
     from intercomd.core.waking import Waking
     from libintercom.wire.messages import Registration
-    from libintercom.wire.requests import Park, Unpark, WakeOutcome
+    from libintercom.wire.requests import Request
 
 _MS_PER_S = 1000
 # Children that left unparked and may still be parked: their mains learn of their end within moments.
@@ -50,6 +51,15 @@ class Parking:
         return self._children[recipient.peer_id]
 
     # -- what mains ask for --------------------------------------------------------------------------
+
+    def hear(self, connection: Connection, frame: Request) -> None:
+        """A main says something about a child."""
+        if isinstance(frame, Park):
+            self.park(connection, frame)
+        elif isinstance(frame, Unpark):
+            self.unpark(connection, frame)
+        elif isinstance(frame, WakeOutcome):
+            self.settle_wake(connection, frame)
 
     def park(self, connection: Connection, frame: Park) -> None:
         """A main says that a child will be away; answered once that is stored."""

@@ -36,6 +36,9 @@ class Session:
     row: RowBytes
     dialect: str = NATIVE
     has_ext: bool = False
+    # What else it negotiated: guarded delivery, and reads of receipts.
+    has_guard: bool = False
+    has_receipts: bool = False
     # Peer IDs that this session exchanged a message with, and that have it among theirs (wire.md 14.11).
     partners: set[str] = field(default_factory=set)
     # Whom a target text meant in the roster of that version, so that a conversation resolves it once.
@@ -82,6 +85,7 @@ class Connection:
     # An observer sees what a session of its lineage would see, and is seen by nobody.
     observer: Registration | None = None
     has_ext: bool = False
+    has_guard: bool = False
     # Deliveries in our memory for this socket, and all bytes that wait for it.
     held_messages: int = 0
     held_bytes: int = 0
@@ -216,6 +220,10 @@ class Roster:
                 return ([self._group_mains[root]] if root in self._group_mains else []) + own_group
         return [self.mains, *own_group]
 
+    def mains_of(self, root: str) -> int:
+        """How many mains of this root are connected."""
+        return len(self._group_mains.get(root, ()))
+
     def visible_to(self, viewer: Registration) -> Iterable[Session]:
         """Every session that this lineage may see, in the order of lists."""
         circles = self.circles_for(viewer)
@@ -223,7 +231,7 @@ class Roster:
             return circles[0]
         return (entry[2] for entry in merge(*(circle.entries() for circle in circles)))
 
-    def mains_of(self, root: str) -> Iterable[Session]:
+    def group_mains(self, root: str) -> Iterable[Session]:
         """The mains of a group."""
         return self._group_mains.get(root, ())
 

@@ -17,6 +17,7 @@ from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
 from intercomd.core.parking import Parking
 from intercomd.core.queries import Queries, Query
+from intercomd.core.reads import Reads
 from intercomd.core.receipts import Receipts
 from intercomd.core.roster import Connection
 from intercomd.core.sends import Sends
@@ -46,7 +47,11 @@ PROTOCOL_VERSION = 1
 # The longest id that an answer repeats: with every character escaped it still leaves room in a frame.
 _MAX_ECHOED_BYTES = 65_536
 # Requests of ours, allowed to those who negotiated them; anyone else said something unknown.
-_EXTENDED = ("stats", "dead_letters", "park", "unpark", "wake_outcome", "fetch_reply", "ack_reply")
+_EXTENDED = (
+    *("stats", "dead_letters", "read", "read_response"),
+    *("park", "unpark", "wake_outcome", "fetch_reply", "ack_reply"),
+)
+_READS = ("read", "read_response")
 
 
 class Router:
@@ -68,6 +73,7 @@ class Router:
         self.membership = Membership(self.state, self.parking, self._settle_left)
         self.queries = Queries(self.state, self.obligations, self.kept)
         self.flow = Flow(self.state, self.membership, self.queries)
+        self.reads = Reads(self.state, self.flow.charge_input)
         self.lifetime = Lifetime(self.state, self.flow, self.staging, self.parking)
         self.lifetime.consider_idle()
 
@@ -119,6 +125,8 @@ class Router:
         action(self, connection, event)
 
     def _is_negotiated(self, connection: Connection, frame: requests.Request) -> bool:
+        if frame.type in _READS:
+            return self.reads.is_allowed(connection)
         return connection.has_ext or (connection.is_observer and frame.type == "stats")
 
     def _violate(self, conn: int, reason: str) -> None:
@@ -167,7 +175,7 @@ class Router:
     def _unregister(self, connection: Connection, _event: FrameReceived) -> None:
         self.membership.leave(connection)
         self.flow.drop_session(connection)
-        connection.state, connection.has_ext = UNREGISTERED, False
+        connection.state, connection.has_ext, connection.has_guard = UNREGISTERED, False, False
         self.flow.count_unregistered(connection)
         self.lifetime.consider_idle()
 
@@ -214,17 +222,19 @@ class Router:
         if connection.session is not None:
             self.obligations.cancel(connection.session.peer_id, _as(event, requests.CancelAsk).message_id)
 
-    def _park(self, connection: Connection, event: FrameReceived) -> None:
-        self.parking.park(connection, _as(event, requests.Park))
-
-    def _unpark(self, connection: Connection, event: FrameReceived) -> None:
-        self.parking.unpark(connection, _as(event, requests.Unpark))
-
-    def _settle_wake(self, connection: Connection, event: FrameReceived) -> None:
-        self.parking.settle_wake(connection, _as(event, requests.WakeOutcome))
+    def _hear_main(self, connection: Connection, event: FrameReceived) -> None:
+        self.parking.hear(connection, event.frame)
 
     def _acknowledge_reply(self, _connection: Connection, event: FrameReceived) -> None:
         self.kept.acknowledge(_as(event, requests.AckReply))
+
+    def _read(self, connection: Connection, event: FrameReceived) -> None:
+        frame = _as(event, requests.Read)
+        if self._is_echoable(connection, frame.request_id):
+            self.reads.read(connection, frame, event.ids[0])
+
+    def _respond_read(self, connection: Connection, event: FrameReceived) -> None:
+        self.reads.respond(connection, _as(event, requests.ReadResponse))
 
     def _ignore(self, connection: Connection, event: FrameReceived) -> None:
         """A sibling's extension frame: heard, charged, of no effect."""
@@ -232,9 +242,10 @@ class Router:
     # -- settled and due -----------------------------------------------------------------------------
 
     def _settle_left(self, session: Session) -> None:
-        """What a leaving session asked, owes and staged ends, its questions first."""
+        """What a leaving session asked, owes, staged and read ends, its questions first."""
         self.obligations.leave(session.peer_id, is_parked=self.parking.expects(session))
         self.staging.leave(session.peer_id)
+        self.reads.leave(session.peer_id)
 
     def _reject(self, event: events.FrameRejected) -> None:
         self._violate(event.conn, event.reason)
@@ -304,11 +315,8 @@ class Router:
         self.parking.expire(child_id)
         self.lifetime.consider_idle()
 
-    def _drain_late(self, child_id: str) -> None:
-        self.parking.retry_drain(child_id)
-
-    def _kept_late(self, asker_id: str, message_id: str) -> None:
-        self.kept.expire(asker_id, message_id)
+    def _read_late(self, token: str) -> None:
+        self.reads.time_out(token)
 
     def _idle(self) -> None:
         self.lifetime.meet_idle()
@@ -359,11 +367,11 @@ class Router:
         requests.Ignored: _ignore,
         requests.Stats: _query,
         requests.ListDeadLetters: _query,
-        requests.Park: _park,
-        requests.Unpark: _unpark,
-        requests.WakeOutcome: _settle_wake,
+        **dict.fromkeys((requests.Park, requests.Unpark, requests.WakeOutcome), _hear_main),
         requests.FetchReply: _query,
         requests.AckReply: _acknowledge_reply,
+        requests.Read: _read,
+        requests.ReadResponse: _respond_read,
     }
     _ON_DEADLINE: ClassVar[dict[str, Callable[..., None]]] = {
         "register": _register_late,
@@ -373,8 +381,9 @@ class Router:
         "ask": _ask_late,
         "stage": _stage_late,
         "parked": _parked_late,
-        "drain": _drain_late,
-        "kept": _kept_late,
+        "drain": lambda self, child_id: self.parking.retry_drain(child_id),
+        "kept": lambda self, asker_id, message_id: self.kept.expire(asker_id, message_id),
+        "read": _read_late,
         "accept": _retry_accepting,
         "idle": _idle,
         "stop": _stop_late,

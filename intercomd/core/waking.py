@@ -72,7 +72,7 @@ class Waking:
 
     def _main_of(self, child: Child) -> Session | None:
         """Who is asked: the main that parked it, or another one of its group that knows how."""
-        mains = [main for main in self._state.roster.mains_of(child.root) if main.has_ext]
+        mains = [main for main in self._state.roster.group_mains(child.root) if main.has_ext]
         own = [main for main in mains if main.peer_id == child.owner_id]
         return next(iter(own or mains), None)
 

@@ -31,6 +31,8 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (REGISTERED, "wake_outcome"): REGISTERED,
     (REGISTERED, "fetch_reply"): REGISTERED,
     (REGISTERED, "ack_reply"): REGISTERED,
+    (REGISTERED, "read"): REGISTERED,
+    (REGISTERED, "read_response"): REGISTERED,
     (OBSERVING, "unregister"): UNREGISTERED,
     (OBSERVING, "list"): OBSERVING,
     (OBSERVING, "health"): OBSERVING,
@@ -63,6 +65,8 @@ _WHILE_JOINED = (
     "wake_request",
     "wake_failed",
     "fetched_reply",
+    "read_request",
+    "read_result",
 )
 
 # (state, "<" + frame received or ">" + frame sent) -> the next state.
@@ -97,6 +101,8 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
             "wake_outcome",
             "fetch_reply",
             "ack_reply",
+            "read",
+            "read_response",
         )
     },
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.covering import covers
 from tests.support.group import Group, ask, came, park, queued, wakes
 from tests.support.sayings import replace, send
 
@@ -12,6 +13,7 @@ UNPARKED = {"type": "unparked", "childId": "child-001", "dropped": 1}
 STORE_FAILED = {"type": "delivery_failed", "code": "store_failed", "retryable": True, "outcomeKnown": True, "...": True}
 
 
+@covers("9.5-stored-first")
 def test_it_is_acknowledged_once_it_is_stored() -> None:
     talk = Group().has_parked()
     talk.spool = "waits"
@@ -21,6 +23,7 @@ def test_it_is_acknowledged_once_it_is_stored() -> None:
     assert talk.counts() == {"accepted": 1, "parked": 1}
 
 
+@covers("9.5-stored-first")
 def test_what_cannot_be_stored_is_refused_and_may_be_sent_again() -> None:
     talk = Group().has_parked()
     talk.spool = "fails"
@@ -65,6 +68,7 @@ def test_what_was_not_taken_waits_again_in_its_place() -> None:
     talk.child_comes("again").expects("again", REGISTERED, came("m1"), came("m2"), came("m3"))
 
 
+@covers("9.5-barrier")
 def test_nothing_overtakes_a_store_in_flight() -> None:
     talk = Group().has_parked()
     talk.spool = "waits"

@@ -1,4 +1,4 @@
-"""The bounds as the wire reference gives them (sections 5.4, 9.8, 14.3, 14.5, 14.6), and the bench's."""
+"""The bounds as the wire reference gives them (sections 5.4, 9.4, 9.8, 14.3, 14.5, 14.6), and the bench's."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ REFERENCE = {
     "parked_bytes": _MIB,
     "parked_children": 64,
     "parked_s": 7 * 86_400.0,
+    "read_timeout_s": 5.0,
+    "reads_per_session": 32,
     "max_list_delay_s": 2.0,
     "idle_exit_s": 5.0,
     "stop_timeout_s": 5.0,

@@ -41,6 +41,8 @@ FRAMES: dict[str, dict[str, Any]] = {
     "wake_outcome": {"type": "wake_outcome", "childId": "c", "attempt": 1, "outcome": "started"},
     "fetch_reply": {"type": "fetch_reply", "requestId": "f", "messageId": "m", "replyToken": "0" * 32},
     "ack_reply": {"type": "ack_reply", "messageId": "m", "replyToken": "0" * 32},
+    "read": {"type": "read", "requestId": "r", "kind": "last", "to": "nobody"},
+    "read_response": {"type": "read_response", "token": "t", "kind": "last"},
 }
 
 
