@@ -122,6 +122,14 @@ class Kept:
     def __len__(self) -> int:
         return len(self._by_question)
 
+    def questions(self) -> list[tuple[str, str]]:
+        """Asker and message ID of every kept ask."""
+        return list(self._by_question)
+
+    def of_token(self, token: str, message_id: str) -> KeptAsk | None:
+        """The kept ask that a token is for."""
+        return self._by_token.get((token, message_id))
+
     # -- asking --------------------------------------------------------------------------------------
 
     def excess(self, asker_id: str) -> Excess | None:
@@ -213,7 +221,7 @@ class Kept:
 
     def answer(self, connection: Connection, frame: FetchReply) -> int:
         """Say what became of a kept ask; returns the size of the answer in bytes."""
-        kept = self._by_token.get((frame.reply_token, frame.message_id))
+        kept = self.of_token(frame.reply_token, frame.message_id)
         state = UNKNOWN if kept is None else kept.state
         found: dict[str, Any] = {}
         size_bytes = _RESERVE_BYTES
@@ -225,7 +233,7 @@ class Kept:
 
     def acknowledge(self, frame: AckReply) -> None:
         """A fetched reply is where it belongs. Before there is one this means nothing."""
-        kept = self._by_token.get((frame.reply_token, frame.message_id))
+        kept = self.of_token(frame.reply_token, frame.message_id)
         if kept is not None and kept.state == REPLIED:
             self._state.counters.move("kept", "fetched")
             self._drop(kept)

@@ -46,6 +46,11 @@ class Parking:
     def __len__(self) -> int:
         return len(self._children)
 
+    def attempt_of(self, child_id: str) -> int:
+        """The number of the last try of waking a child, 0 when there was none."""
+        child = self._children.get(child_id)
+        return 0 if child is None else child.attempt
+
     def child_of(self, recipient: Session) -> Child:
         """The child that a spooled recipient stands for."""
         return self._children[recipient.peer_id]
