@@ -286,7 +286,7 @@ PARKING = Scenario(
         do.answers_letters(is_stored=False),
         do.restarts(),
     ),
-    4,
+    3,
     {"parked_messages": 3, "recipient_messages": 2},
 )
 DRAINING = Scenario(
@@ -309,7 +309,7 @@ DRAINING = Scenario(
         do.waits(),
         do.restarts(),
     ),
-    5,
+    4,
     {"recipient_messages": 2},
 )
 KEPT = Scenario(
@@ -335,7 +335,7 @@ KEPT = Scenario(
         do.answers_letters(is_stored=False),
         do.restarts(),
     ),
-    4,
+    3,
     {"idle_exit_s": None},
 )
 
