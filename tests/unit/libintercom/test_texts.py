@@ -238,3 +238,11 @@ WHERE = "The question was delivered (message m1)."
 )
 def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by: str, text: str) -> None:
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 120.0) == text
+
+
+def test_a_failed_wake_says_why_and_warns_of_asking_twice() -> None:
+    answered = Answered(outcome=HELD, ended_by="wake_failed", reason="no such program\x1b[31m")
+    text = failed_ask_text("x", answered, 120.0)
+    assert text.startswith('"x" is parked and could not be woken: no such program')
+    assert "\x1b" not in text
+    assert text.endswith("may still arrive (message m1). Check that session before asking again.")
