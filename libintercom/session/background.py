@@ -69,7 +69,8 @@ class BackgroundErrors:
 
     def _print(self, error: BackgroundError) -> None:
         try:
-            print(make_line(str(error)), file=sys.stderr, flush=True)
+            sys.stderr.write(f"{make_line(str(error))}\n")
+            sys.stderr.flush()
         except (OSError, ValueError, AttributeError):
             # Closed, or there is none at all: a program without a terminal.
             self._log(error)
