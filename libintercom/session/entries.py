@@ -39,11 +39,12 @@ ANSWERING = "answering"
 UNANSWERED = "unanswered"
 
 # Which kind may follow which; "" is a message that the journal does not know. Anything else is a repetition (or a
-# damaged journal) and changes nothing. ``queued`` after ``handed``: the host certainly does not hold it.
+# damaged journal) and changes nothing. ``queued`` after ``handed``: the host certainly does not hold it. A host that
+# was seen to hold a message holds it, whatever was thought of it before.
 FOLLOWERS = {
     "": (ADMITTED, REPLY_RECEIVED),
-    ADMITTED: (QUEUED, HANDED, DISCARDED, REPLACED),
-    QUEUED: (HANDED, DISCARDED, REPLACED),
+    ADMITTED: (QUEUED, HANDED, PLACED, DISCARDED, REPLACED),
+    QUEUED: (HANDED, PLACED, DISCARDED, REPLACED),
     HANDED: (PLACED, QUEUED, UNCERTAIN),
     UNCERTAIN: (PLACED, QUEUED, DISCARDED),
     PLACED: (CONSUMED,),
