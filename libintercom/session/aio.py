@@ -13,11 +13,7 @@ from __future__ import annotations
 import asyncio
 
 from libintercom.asking import DEFAULT_TIMEOUT_S
-from libintercom.drafts import choose_id
-from libintercom.errors import NoPendingAsk
 from libintercom.identity import make_uuid
-from libintercom.inbound import Inbound
-from libintercom.outcomes import NO_PENDING_ASK, UNKNOWN, not_sent
 from libintercom.paths import find_places
 from libintercom.session import happenings
 from libintercom.session.background import BackgroundErrors
@@ -25,6 +21,7 @@ from libintercom.session.errors import NotLive, ReplyWithheld
 from libintercom.session.host import QueueHost
 from libintercom.session.life import Life
 from libintercom.session.reception import Watchers
+from libintercom.session.replying import reply
 from libintercom.session.views import pending_views
 
 TYPE_CHECKING = False
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, Unpack
 
     from libintercom.drafts import SendOptions
+    from libintercom.inbound import Inbound
     from libintercom.outcomes import Answered, Listing, Outcome
     from libintercom.paths import Places
     from libintercom.profile import Profile
@@ -150,23 +148,8 @@ class AsyncSession(Life):
         That a reply leaves, and that it settled the question, is on record when this returns.
         """
         client, tenure = self._joined("reply"), self._working("reply")
-        reply_id = choose_id(options, make_uuid)
-        try:
-            ask = tenure.inbox.tracker.resolve(which.message.id if isinstance(which, Inbound) else which or "", to)
-        except NoPendingAsk as error:
-            return not_sent(reply_id, NO_PENDING_ASK, error.reason)
-        refused = await tenure.engine.begin_reply(ask.message_id, reply_id)
-        if refused:
-            return not_sent(reply_id, NO_PENDING_ASK, refused)
-        is_accepted = None
-        try:
-            sent: SendOptions = {**options, "message_id": reply_id, "reply_to": ask.message_id}
-            outcome = await client.send(ask.sender_id, text, **sent)
-            is_accepted = None if outcome.outcome == UNKNOWN else outcome.is_accepted
-        finally:
-            tenure.engine.end_reply(ask.message_id, reply_id, is_accepted=is_accepted)
-        await tenure.engine.flush()
-        return outcome
+        self._receiving("reply").note_activity()
+        return await reply(client, tenure, which, text, to, options)
 
     async def presence(self, **changes: Any) -> None:
         """Change what others see: ``name``, ``status``, ``model``; ``accepts_asks`` above what the host says (or None).
