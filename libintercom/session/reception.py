@@ -38,7 +38,7 @@ _EVICTED = "evicted"
 
 
 class Watchers:
-    """Who watches a session: companions on a ``bus``, and ``on_notice`` for ``PeerLeft``, ``AskEnded``, ``LetterDied``."""
+    """Who watches a session: companions on a ``bus``, and ``on_notice`` (``options.JoinOptions``)."""
 
     __slots__ = ("bus", "on_notice")
 

@@ -15,23 +15,14 @@ from libintercom.wire.reads import LAST, ReadError, clamp_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol, Union
+    from typing import Any, Union
 
     from libintercom.session.engine import Ledger
     from libintercom.session.host import Host
+    from libintercom.wire.answers import ReadRequest
     from libintercom.wire.reads import NativeReceipt, Page
 
     ReadAnswer = Union[Page, NativeReceipt, ReadError]
-
-    class ReadRequest(Protocol):
-        """The members of a ``read_request`` that are looked at here."""
-
-        kind: str
-        entry_id: str | None
-        offset: int | None
-        limit: int | None
-        root_session_id: str | None
-        message_id: str | None
 
 
 # The broker waits five seconds (wire.md 9.4); an answer behind that is nobody's.
