@@ -21,6 +21,7 @@ from libintercom.session.life import Life
 from libintercom.session.options import Chosen
 from libintercom.session.replying import reply
 from libintercom.session.views import pending_views
+from libintercom.wire.reads import MAX_PAGE_UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from libintercom.profile import Profile
     from libintercom.session.feed import Arrival, Feed
     from libintercom.session.options import JoinOptions
-    from libintercom.wire.reads import NativeReceipt, Page
+    from libintercom.wire.reads import Page
     from libintercom.wire.record import Record
 
 
@@ -148,12 +149,12 @@ class AsyncSession(Life):
         return await self._joined("list sessions").list_sessions()
 
     async def last(
-        self, to: str, entry_id: str | None = None, offset: int = 0, limit: int | None = None
+        self, to: str, entry_id: str | None = None, offset: int = 0, limit: int = MAX_PAGE_UNITS
     ) -> Page:
         """A page of another session's last response, without waking it (``AsyncClient.last``)."""
         return await self._joined("read").last(to, entry_id, offset, limit)
 
-    async def receipt(self, to: str, root_session_id: str, message_id: str) -> NativeReceipt:
+    async def receipt(self, to: str, root_session_id: str, message_id: str) -> dict[str, Any]:
         """What another session's journal observed of a message (``AsyncClient.receipt``)."""
         return await self._joined("read").receipt(to, root_session_id, message_id)
 

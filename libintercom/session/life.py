@@ -70,9 +70,7 @@ class Life:
     async def _start(self, incarnation: str) -> None:
         self._state = live = states.activate(states.clear(self._state), self.native_id, incarnation)
         try:
-            self._tenure = tenure = await Tenure.begin(
-                live, self.host, self._errors, self._note_change, self._chosen
-            )
+            self._tenure = tenure = await Tenure.begin(live, self._chosen, self._note_change)
             await self._connect(tenure)
         except BaseException:
             self._state = states.clear(states.invalidate(live))
@@ -152,5 +150,11 @@ def _describe(profile: Profile, live: Live, host: Host) -> Profile:
     is_child = profile.parent_session_id is not None
     lineage = {} if is_child else {"root_session_id": live.session}
     return profile.replace(
-        requested_id=peer_id(live.session), incarnation=live.incarnation, host=host.abilities, **lineage
+        requested_id=peer_id(live.session),
+        incarnation=live.incarnation,
+        host=host.abilities,
+        guarded_delivery=True,
+        receipt_reads=True,
+        serves_reads=True,
+        **lineage,
     )

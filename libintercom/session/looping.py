@@ -65,6 +65,10 @@ class LoopThread:
         """End the loop, from whichever thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
 
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
     def check_owner(self) -> None:
         """Raises Forked in a program forked from the one that made this."""
         if os.getpid() != self._pid:

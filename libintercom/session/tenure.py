@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # How long what was begun may take to end: a host's call is given up sooner (``placing``), the disk needs a moment.
 SHUTDOWN_TIMEOUT_S = 10.0
 BADGE, SHUTDOWN = "badge", "shutdown"
-_HOST_BUSY = f"the host did not end what it began in {SHUTDOWN_TIMEOUT_S:g} s; it is asked when this session joins again"
+_HOST_BUSY = f"the host did not end what it began in {SHUTDOWN_TIMEOUT_S:g} s; the next start asks it what it has"
 
 
 class Tenure:
