@@ -102,7 +102,7 @@ class SessionActor:
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
 
     def close(self) -> None:
         """End it, in order if it still can."""
