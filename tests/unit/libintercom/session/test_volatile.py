@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from libintercom.session import volatile
 from libintercom.session.entries import Entry
 from libintercom.session.volatile import VolatileJournal
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def entry(message_id: str, kind: str, number: int = 0) -> Entry:
