@@ -34,9 +34,9 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return f"{folder}/trace", f"{folder}/j"
 
 
-def stored_after(disk: Disk, loose: dict[str, list[tuple[int, bytes]]]) -> tuple[list[str], str | None]:
+def stored_after(disk: Disk, loose: dict[str, list[tuple[int, bytes]]], place: str) -> tuple[list[str], str | None]:
     """The entries of a journal that is opened from this disk, and where it was set aside."""
-    parent = tempfile.mkdtemp(prefix="ijs-")
+    parent = tempfile.mkdtemp(prefix="ijs-", dir=place)
     try:
         disk.lay_out(f"{parent}/j", loose)
         with Journal.open(NATIVE_ID, folder=f"{parent}/j") as journal:
@@ -45,20 +45,20 @@ def stored_after(disk: Disk, loose: dict[str, list[tuple[int, bytes]]]) -> tuple
         shutil.rmtree(parent)
 
 
-def lost(trace: str, folder: str, every: int) -> list[str]:
+def lost(trace: str, folder: str, place: str, every: int) -> list[str]:
     """Every settled entry that a loss of power right after its settling would take."""
     found = []
     for number, disk in tracing.moments(trace, folder):
         if number % every == 0:
-            stored, aside = stored_after(disk, {})
+            stored, aside = stored_after(disk, {}, place)
             if aside or stored[: number + 1] != [f"e{earlier}" for earlier in range(number + 1)]:
                 found.append(f"settled {number}, stored {stored[-1:]}, set aside {aside}")
     return found
 
 
 @pytest.mark.needs("strace")
-def test_what_is_settled_survives_a_loss_of_power(traced: tuple[str, str]) -> None:
-    assert lost(*traced, EVERY) == []
+def test_what_is_settled_survives_a_loss_of_power(traced: tuple[str, str], quick_place: str) -> None:
+    assert lost(*traced, quick_place, EVERY) == []
 
 
 @pytest.mark.needs("strace")
@@ -69,7 +69,9 @@ def test_the_log_is_synchronised_between_its_last_write_and_the_settling(traced:
 
 
 @pytest.mark.needs("strace")
-def test_any_part_of_what_was_not_synchronised_may_be_there_as_well(traced: tuple[str, str], seed: int) -> None:
+def test_any_part_of_what_was_not_synchronised_may_be_there_as_well(
+    traced: tuple[str, str], quick_place: str, seed: int
+) -> None:
     """Whatever a disk kept of the writes it was not told to keep: everything settled, whole, in order, no more than was
     appended."""
     dice, losses = random.Random(seed), 0
@@ -77,7 +79,7 @@ def test_any_part_of_what_was_not_synchronised_may_be_there_as_well(traced: tupl
     for settled, disk in tracing.waits(*traced):
         for share in SHARES:
             kept = {name: [one for one in loose if dice.random() < share] for name, loose in disk.loose.items()}
-            stored, aside = stored_after(disk, kept)
+            stored, aside = stored_after(disk, kept, quick_place)
             assert aside is None
             assert settled < len(stored) <= COUNT
             assert stored == appended[: len(stored)]
@@ -86,6 +88,6 @@ def test_any_part_of_what_was_not_synchronised_may_be_there_as_well(traced: tupl
 
 
 @pytest.mark.needs("strace")
-def test_a_journal_that_does_not_wait_for_the_disk_is_seen(tmp_path: Path) -> None:
+def test_a_journal_that_does_not_wait_for_the_disk_is_seen(tmp_path: Path, quick_place: str) -> None:
     tracing.trace(f"{tmp_path}/j", f"{tmp_path}/trace", "6", "unsynchronised")
-    assert lost(f"{tmp_path}/trace", f"{tmp_path}/j", 1) != []
+    assert lost(f"{tmp_path}/trace", f"{tmp_path}/j", quick_place, 1) != []

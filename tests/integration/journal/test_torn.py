@@ -20,9 +20,9 @@ APPENDS = 5
 
 
 @pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copied(quick_path: Path) -> Path:
     """A journal's files as they are while its owner lives: five transactions of two entries in the log."""
-    parent = tmp_path_factory.mktemp("torn", numbered=True)
+    parent = quick_path
     with Journal.open(NATIVE_ID, folder=f"{parent}/j") as journal:
         for number in range(0, 2 * APPENDS, 2):
             journal.append([entry(number), entry(number + 1)]).wait(10)
@@ -57,25 +57,25 @@ def is_prefix_of_appends(stored: list[str]) -> bool:
     return len(stored) % 2 == 0 and stored == [f"e{number}" for number in range(len(stored))]
 
 
-def test_a_log_cut_anywhere_opens_to_a_prefix(copied: Path, tmp_path: Path) -> None:
+def test_a_log_cut_anywhere_opens_to_a_prefix(copied: Path, quick_path: Path) -> None:
     log = log_of(copied)
     assert (len(log) - HEADER) % FRAME == 0
     before = 0
     for cut in boundaries(len(log)):
-        stored = reopened(copied, tmp_path / f"{cut}", log[:cut])
-        shutil.rmtree(tmp_path / f"{cut}")
+        stored = reopened(copied, quick_path / f"{cut}", log[:cut])
+        shutil.rmtree(quick_path / f"{cut}")
         assert is_prefix_of_appends(stored)
         # The longer the log, the more is there.
         assert len(stored) >= before
         before = len(stored)
-    assert reopened(copied, tmp_path / "whole", log) == [f"e{number}" for number in range(2 * APPENDS)]
+    assert reopened(copied, quick_path / "whole", log) == [f"e{number}" for number in range(2 * APPENDS)]
 
 
-def test_a_scribbled_frame_ends_the_log_there(copied: Path, tmp_path: Path) -> None:
+def test_a_scribbled_frame_ends_the_log_there(copied: Path, quick_path: Path) -> None:
     log = log_of(copied)
     for number, at in enumerate(range(HEADER + FRAME * 6, len(log), FRAME)):
         wrong = bytearray(log)
         wrong[at + 24 + 100] ^= 0xFF
-        stored = reopened(copied, tmp_path / f"{number}", bytes(wrong))
+        stored = reopened(copied, quick_path / f"{number}", bytes(wrong))
         assert is_prefix_of_appends(stored)
         assert len(stored) < 2 * APPENDS
