@@ -11,6 +11,7 @@ import inspect
 from collections import deque
 
 from libintercom.session import happenings, host
+from libintercom.session.faults import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class Placing:
         try:
             while self._calls:
                 call, judge = self._calls.popleft()
+                reach("session.placing")
                 happened = judge(await self._call(call))
+                reach("session.answered")
                 if happened is not None:
                     self._tell(happened)
         finally:
