@@ -45,7 +45,7 @@ class TestQueueHost:
     def test_nothing_is_placed_before_the_program_takes_it(self) -> None:
         host = QueueHost()
         assert host.place([host_input("m1"), host_input("m2")]).entries == {}
-        assert len(host) == 2
+        assert host.backlog == 2
         first = host.first()
         assert first is not None
         assert first.message_id == "m1"
@@ -55,7 +55,7 @@ class TestQueueHost:
 
     def test_whoever_waits_hears_of_an_arrival(self) -> None:
         host, heard = QueueHost(), []
-        host.on_arrival(lambda: heard.append(len(host)))
+        host.on_arrival(lambda: heard.append(host.backlog))
         host.wake()
         host.place([host_input()])
         host.on_arrival(None)
