@@ -128,7 +128,7 @@ class QueueHost:
 
     @property
     def backlog(self) -> int:
-        """How many messages are in line. (No ``__len__``: a host with nothing in line is a host.)"""
+        """How many messages are in line. It is no ``__len__``, for a host with an empty line is a host all the same."""
         return len(self._waiting)
 
     @property
