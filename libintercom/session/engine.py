@@ -78,7 +78,7 @@ class Engine:
         self._errors, self._now_ms, self._on_change = errors, now_ms, on_change
         self._loop = asyncio.get_running_loop()
         self._host = host
-        self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
+        self._placing = Placing(host, self.happen, self._note_host_failure)
         self._happened: deque[Record] = deque()
         self._is_turning = False
         self._generation = generation
@@ -215,8 +215,8 @@ class Engine:
 
     # ------------------------------------------------------------------ the end
 
-    async def shut_down(self, timeout_s: float) -> bool:
-        """Finish what was begun and offer nothing new; False when the host did not end its part in time."""
+    async def settle_arrears(self) -> None:
+        """Before shutting down: store what the journal owes, or say that it never took it; nothing is tried again."""
         if self._arrears:
             await self._try_again()
             await self.flush()
@@ -224,6 +224,9 @@ class Engine:
         self._retry.stop()
         if self._arrears:
             self._errors.report(ARREARS, f"{len(self._arrears)} {_NEVER_STORED}")
+
+    async def shut_down(self, timeout_s: float) -> bool:
+        """Finish what was begun and offer nothing new; False when the host did not end its part in time."""
         self.happen(happenings.ShutdownBegan())
         return await self._drain(timeout_s)
 
@@ -323,6 +326,10 @@ class Engine:
 
     def _find(self, step: steps.FindPlacement) -> None:
         self._placing.find(step.message_id)
+
+    def _note_host_failure(self, reason: str) -> None:
+        if not self._is_closing:
+            self._errors.report(HOST, reason)
 
     def _send_reply(self, step: steps.SendReply) -> None:
         _finish(self._replies.get(step.reply_id), "")

@@ -113,8 +113,9 @@ class LoopThread:
 
 
 class _Watch:
-    """Loops to be told when the main thread ends: the interpreter then joins every thread that is no daemon, and would
-    wait for ever for a session that nobody leaves.
+    """Loops to be told when the main thread ends.
+
+    The interpreter then joins every thread that is no daemon, and would wait for ever for a session that nobody leaves.
     """
 
     def __init__(self) -> None:

@@ -56,6 +56,8 @@ class Tenure:
         self.feed = (
             Feed(host, self.engine.happen, self.engine.record_placement) if isinstance(host, QueueHost) else None
         )
+        if isinstance(host, QueueHost):
+            host.open()
         self._host, self._errors, self._opened, self._pid = host, errors, opened, os.getpid()
 
     @classmethod
@@ -79,6 +81,7 @@ class Tenure:
 
     async def end(self) -> None:
         """Finish what was admitted, then let go of everything; what the program did not take is offered again."""
+        await self.engine.settle_arrears()
         if isinstance(self._host, QueueHost):
             if self.feed is not None:
                 await self.feed.stop()

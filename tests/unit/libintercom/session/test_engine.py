@@ -149,6 +149,7 @@ def test_what_was_never_stored_is_said_at_the_end() -> None:
         rig.ledger.failure = Full()
         await rig.engine.admit(inbound("m"))
         await rig.settled()
+        await rig.engine.settle_arrears()
         assert await rig.engine.shut_down(5)
         assert "1 messages came and were never stored" in rig.failures[-1]
 

@@ -73,7 +73,7 @@ def test_pauses_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
         retry = Retry(attempt)
         retry.arm()
-        await wait_until_async(lambda: len(tries) == 5, "five attempts")
+        await wait_until_async(lambda: len(tries) >= 5, "five attempts")
         assert retry._pause_s == pytest.approx(0.002)
         retry.stop()
 
