@@ -42,11 +42,13 @@ STEER, PASSIVE = "steer", "passive"
 class Item:
     """One message. ``is_locked``: a checkpoint that ends it is under way, so it is not offered."""
 
-    __slots__ = ("inbound", "is_consumed", "is_locked", "received_at_ms", "state")
+    __slots__ = ("inbound", "is_admitted", "is_consumed", "is_locked", "received_at_ms", "state")
 
     def __init__(self, inbound: Inbound, received_at_ms: int, state: str) -> None:
         self.inbound, self.received_at_ms, self.state = inbound, received_at_ms, state
         self.is_locked = False
+        # Its first checkpoint is durable; one that goes out at once is handed over by the same.
+        self.is_admitted = False
         # The host may tell that it was read before it tells where it put it.
         self.is_consumed = False
 

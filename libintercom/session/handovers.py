@@ -10,7 +10,6 @@ from functools import partial
 
 from libintercom.session import entries, steps
 from libintercom.session.backlog import (
-    ADMITTING,
     HANDED,
     HANDING,
     PASSIVE,
@@ -140,7 +139,7 @@ class Handovers:
         for message_id in message_ids:
             self._owed.discard(message_id)
             item = self._backlog.find(message_id)
-            if item is None or item.state == ADMITTING:
+            if item is None or not item.is_admitted:
                 continue
             item.is_consumed = True
             if item.state not in (HANDED, SEEKING):
