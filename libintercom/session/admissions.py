@@ -101,7 +101,7 @@ class Admissions:
         if goes_at_once:
             self._handovers.place([item])
         else:
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
             self._handovers.offer()
 
     def _not_admitted(self, item: Item, older: Sequence[Item], reason: str) -> None:
@@ -162,7 +162,7 @@ class Admissions:
         item.is_locked = False
         if item.state == UNCERTAIN:
             # Else it was read meanwhile, and that it was placed is on record.
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
             self._handovers.offer()
 
     def _discarded(self, item: Item) -> None:
