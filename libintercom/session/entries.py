@@ -39,12 +39,14 @@ ANSWERING = "answering"
 UNANSWERED = "unanswered"
 
 # Which kind may follow which; "" is a message that the journal does not know. Anything else is a repetition (or a
-# damaged journal) and changes nothing. ``queued`` after ``handed``: the host certainly does not hold it.
+# damaged journal) and changes nothing. ``queued`` after ``handed``: the host certainly does not hold it. A host that
+# was seen to hold a message holds it, whatever was thought of it before.
 FOLLOWERS = {
     "": (ADMITTED, REPLY_RECEIVED),
-    ADMITTED: (QUEUED, HANDED, DISCARDED, REPLACED),
-    QUEUED: (HANDED, DISCARDED, REPLACED),
-    HANDED: (PLACED, QUEUED, UNCERTAIN),
+    ADMITTED: (QUEUED, HANDED, PLACED, DISCARDED, REPLACED),
+    QUEUED: (HANDED, PLACED, DISCARDED, REPLACED),
+    # A person's decision counts although the doubt before it could not be stored.
+    HANDED: (PLACED, QUEUED, UNCERTAIN, DISCARDED),
     UNCERTAIN: (PLACED, QUEUED, DISCARDED),
     PLACED: (CONSUMED,),
     CONSUMED: (),
@@ -66,10 +68,11 @@ class Entry(Record):
     """One checkpoint. ``entry_id``: a uuid4; ``message_id``: ``""`` when it is about the session; ``at_ms``: Unix ms.
 
     ``body`` of ``admitted``: ``{"from": row, "message": message, "receivedAt": ms, "textSha256": hex,
-    "generation": incarnation}``, row and message exactly as received; of ``reply_received``: the same and ``"by"``, the
-    ask's ID; of ``placed``: ``{"placement": host entry id or ""}``; of ``replaced``, ``replied``, ``answering`` and
-    ``unanswered``: ``{"by": message id}``; of ``discarded``, ``uncertain``, ``expired`` and ``retired``:
-    ``{"reason": …}``; else ``{}``. It is JSON and may hold lone surrogates: dump it with ``ensure_ascii=True``.
+    "session": native id, "generation": incarnation}``, row and message exactly as received; of ``reply_received``: the
+    same and ``"by"``, the ask's ID; of ``placed``: ``{"placement": host entry id or ""}``; of ``replaced``,
+    ``replied``, ``answering`` and ``unanswered``: ``{"by": message id}``; of ``discarded``, ``uncertain``, ``expired``
+    and ``retired``: ``{"reason": …}``; else ``{}``. It is JSON and may hold lone surrogates: dump it with
+    ``ensure_ascii=True``.
     """
 
     entry_id: str = required(STRING)
@@ -83,9 +86,9 @@ class Standing(Record):
     """What all entries of one message add up to.
 
     ``kind``: the last valid kind of the message itself; ``fact``: of its ask (``""``: none); ``admitted``: its first
-    entry; ``placement``: the host's entry, ``None`` when none was observed; ``replaced_by``, ``answer``: message
-    IDs, else ``""``; ``was_queued``, ``was_handed``, ``was_discarded``: observed at any time; ``order``: where it
-    stands among all admissions of its journal, ascending.
+    entry; ``placement``: the host's entry, ``None`` when none was observed; ``replaced_by``: a message ID, else ``""``;
+    ``answers``: IDs of replies of ours that left or may have left; ``was_queued``, ``was_handed``, ``was_discarded``:
+    observed at any time; ``order``: where its admission stands among all of its journal, ascending.
     """
 
     message_id: str = required(STRING)
@@ -93,7 +96,7 @@ class Standing(Record):
     order: int = required(COUNT)
     admitted: Entry | None = optional(ANYTHING, default=None)
     fact: str = required(STRING)
-    answer: str = required(STRING)
+    answers: tuple[str, ...] = required(ANYTHING)
     placement: str | None = optional(STRING, default=None)
     replaced_by: str = required(STRING)
     was_queued: bool = required(BOOL)
@@ -126,16 +129,18 @@ def fold(entries: Iterable[Entry], *, order: int = 0) -> Standing | None:
 
 
 def extend(standing: Standing | None, entry: Entry, *, order: int = 0) -> Standing:
-    """The standing after one more entry: ``fold`` step by step. ``order`` counts only for a first entry."""
+    """The standing after one more entry: ``fold`` step by step. ``order`` counts until the message is admitted."""
     sums = _blank(entry.message_id, order) if standing is None else {**standing.present()}
+    if not sums["kind"]:
+        sums["order"] = order
     _add(sums, entry)
     return Standing(**sums)
 
 
 def _blank(message_id: str, order: int) -> dict[str, Any]:
-    texts = dict.fromkeys(("kind", "fact", "answer", "replaced_by"), "")
+    texts = dict.fromkeys(("kind", "fact", "replaced_by"), "")
     observed = dict.fromkeys(("was_queued", "was_handed", "was_discarded"), False)
-    return {"message_id": message_id, "order": order, **texts, **observed}
+    return {"message_id": message_id, "order": order, "answers": (), **texts, **observed}
 
 
 def _add(sums: dict[str, Any], entry: Entry) -> None:
@@ -151,9 +156,16 @@ def _add(sums: dict[str, Any], entry: Entry) -> None:
 
 
 def _add_fact(sums: dict[str, Any], entry: Entry) -> None:
-    if sums["fact"] not in CLOSING_FACTS:
-        sums["fact"] = "" if entry.kind == UNANSWERED else entry.kind
-        sums["answer"] = entry.body.get("by", "") if entry.kind in (REPLIED, ANSWERING) else ""
+    if sums["fact"] in CLOSING_FACTS:
+        return
+    by = entry.body.get("by", "")
+    others = tuple(answer for answer in sums["answers"] if answer != by)
+    if entry.kind in CLOSING_FACTS:
+        sums["fact"] = entry.kind
+        sums["answers"] = (*others, by) if entry.kind == REPLIED else sums["answers"]
+    else:
+        sums["answers"] = (*others, by) if entry.kind == ANSWERING else others
+        sums["fact"] = ANSWERING if sums["answers"] else ""
 
 
 def _observe(sums: dict[str, Any], entry: Entry) -> None:
