@@ -132,6 +132,20 @@ def test_leaving_joins_what_was_admitted(place: Site, broker: Daemon) -> None:
     assert place.failures == []
 
 
+def test_leaving_with_a_full_backlog_loses_nothing(
+    place: Site, broker: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libintercom.session.engine.MAX_UNPLACED", 5)
+    with place.join_blocking("a") as a:
+        with place.join_blocking("b"):
+            for text in texts(30):
+                assert a.send("b", text).outcome == "delivered"
+        monkeypatch.undo()
+        with place.join_blocking("b") as b:
+            assert [arrival.message.content.text for arrival in b.inbound(timeout_s=0.5)] == texts(30)
+    assert place.failures == []
+
+
 def test_a_replaced_context_starts_its_own_journal(place: Site, broker: Daemon) -> None:
     async def run() -> None:
         async with AsyncExitStack() as stack:

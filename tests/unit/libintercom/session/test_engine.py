@@ -138,6 +138,22 @@ def test_reading_pauses_while_the_host_takes_nothing(monkeypatch: pytest.MonkeyP
     play(story, host=QueueHost())
 
 
+def test_at_the_end_everything_that_was_read_is_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "MAX_UNPLACED", 1)
+
+    async def story(rig: Rig) -> None:
+        first = asyncio.ensure_future(rig.engine.admit(inbound("m0")))
+        await asyncio.wait([first], timeout=0)
+        assert not first.done()
+        rig.engine.hurry()
+        await first
+        await rig.engine.admit(inbound("m1"))
+        await rig.settled()
+        assert rig.ledger.find("m1") is not None
+
+    play(story, host=QueueHost())
+
+
 @pytest.mark.parametrize(("failure", "batches"), [(HostRefused("full"), 2), (HostFailed("broke off"), 2)])
 def test_what_the_host_did_not_take_is_offered_again(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, batches: int
@@ -202,6 +218,23 @@ class TestReplies:
             rig.ledger.failure = Full()
             assert "the disk is full" in await rig.engine.begin_reply("q", "r")
             assert rig.pending == ["q"]
+
+        play(story)
+
+    def test_who_gives_up_replying_leaves_the_question_open(self) -> None:
+        async def story(rig: Rig) -> None:
+            await rig.engine.admit(ask("q"))
+            await rig.settled()
+            rig.ledger.is_holding = True
+            beginning = asyncio.ensure_future(rig.engine.begin_reply("q", "r"))
+            await wait_until_async(lambda: rig.ledger.held, "the checkpoint")
+            beginning.cancel()
+            await asyncio.wait([beginning])
+            rig.ledger.is_holding = False
+            rig.ledger.release()
+            await rig.settled()
+            assert (rig.pending, rig.ledger.kinds[-2:]) == (["q"], ["answering", "unanswered"])
+            assert await rig.engine.begin_reply("q", "s") == ""
 
         play(story)
 
