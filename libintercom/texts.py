@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from libintercom.drafts import SendOptions
     from libintercom.inbound import Inbound
     from libintercom.outcomes import Answered, Outcome
-    from libintercom.wire.messages import Attachment, Candidate, Content
+    from libintercom.wire.messages import Attachment, Candidate, Content, Host
 
 # How a question is answered, as a model calls the tool and as a person types it; ``{id}`` is its message ID.
 TOOL_REPLY_CALL = 'intercom({{ action: "reply", replyTo: "{id}", message: "…" }})'
+COMMAND_REPLY_CALL = "intercomctl reply --reply-to {id} TEXT"
 
 # What each delivery does to its recipient.
 _EFFECTS = {
@@ -63,10 +64,10 @@ def content_text(content: Content) -> str:
     return "\n\n".join([text, "---", *(_attachment_text(attachment) for attachment in content.attachments)])
 
 
-def sent_text(to: str, outcome: Outcome, options: SendOptions) -> str:
-    """What became of an accepted send: ``options`` are those it was sent with."""
+def sent_text(to: str, outcome: Outcome, options: SendOptions, host: Host | None = None) -> str:
+    """What became of an accepted send: ``options`` are those it was sent with, ``host`` what its recipient's can."""
     delivery = options.get("delivery")
-    effect = _EFFECTS[delivery or _DEFAULT]
+    effect = _effect(delivery or _DEFAULT, host)
     replaced = options.get("thread_id") if options.get("queue_mode") == "replace" else None
     how = [f"{delivery}; {effect}" if delivery else f"defaults to {_DEFAULT}; {effect}"]
     if replaced:
@@ -74,6 +75,23 @@ def sent_text(to: str, outcome: Outcome, options: SendOptions) -> str:
     verb = "queued for" if outcome.outcome == QUEUED else "sent to"
     why = f": {make_line(outcome.reason)}" if outcome.outcome == QUEUED and outcome.reason else ""
     return f"Message {verb} {make_line(to)} ({'; '.join(how)}){why}"
+
+
+def replied_text(to: str, outcome: Outcome) -> str:
+    """What became of an accepted reply."""
+    verb = "queued for" if outcome.outcome == QUEUED else "sent to"
+    why = f": {make_line(outcome.reason)}" if outcome.outcome == QUEUED and outcome.reason else ""
+    return f"Reply {verb} {make_line(to)}{why}"
+
+
+def failed_reply_text(outcome: Outcome) -> str:
+    """Why a reply is not accepted, or why nobody knows."""
+    return _failure("The reply", "", outcome, "not sent", "not delivered")
+
+
+def waiting_text(count: int) -> str:
+    """What every result of the tool ends with while messages wait that were not shown."""
+    return f"{count} messages wait (intercom pending)"
 
 
 def failed_send_text(to: str, outcome: Outcome) -> str:
@@ -96,6 +114,13 @@ def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
         "To wait, ask with delivery steer or queue.",
     }[answered.ended_by]
+
+
+def _effect(delivery: str, host: Host | None) -> str:
+    """What a delivery does to this recipient; a host that only reads at its prompts is neither woken nor steered."""
+    if host is not None and host.prompt_only and delivery != "passive":
+        return "wakes nobody there; this host reads at its next prompt"
+    return _EFFECTS[delivery]
 
 
 def _question_text(outcome: Outcome) -> str:

@@ -12,13 +12,16 @@ from libintercom.texts import (
     TOOL_REPLY_CALL,
     content_text,
     failed_ask_text,
+    failed_reply_text,
     failed_send_text,
     inbound_text,
+    replied_text,
     reply_text,
     sent_text,
+    waiting_text,
 )
 from libintercom.wire.answers import parse_answer
-from libintercom.wire.messages import Candidate, Content
+from libintercom.wire.messages import Candidate, Content, Host
 from libintercom.wire.record import parse_record
 from tests.support.desk import incoming, row
 
@@ -238,3 +241,38 @@ WHERE = "The question was delivered (message m1)."
 )
 def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by: str, text: str) -> None:
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 120.0) == text
+
+
+# ------------------------------------------------------------------ hosts, replies, what waits
+
+
+@pytest.mark.parametrize("delivery", ["steer", "queue"])
+def test_a_host_that_reads_at_prompts_is_not_said_to_be_woken(delivery: str) -> None:
+    text = sent_text("reviewer", DELIVERED, {"delivery": delivery}, Host(prompt_only=True))
+    assert text == f"Message sent to reviewer ({delivery}; wakes nobody there; this host reads at its next prompt)"
+
+
+def test_a_breadcrumb_is_the_same_for_every_host() -> None:
+    assert sent_text("r", DELIVERED, {"delivery": "passive"}, Host(prompt_only=True)) == sent_text(
+        "r", DELIVERED, {"delivery": "passive"}
+    )
+
+
+@pytest.mark.parametrize("host", [None, Host(), Host(prompt_only=False, steer=True)])
+def test_another_host_changes_nothing(host: Host | None) -> None:
+    assert sent_text("reviewer", DELIVERED, {}, host) == sent_text("reviewer", DELIVERED, {})
+
+
+def test_reply_is_told() -> None:
+    assert replied_text("web-build", DELIVERED) == "Reply sent to web-build"
+    assert replied_text("web-build", HELD) == "Reply queued for web-build: held"
+
+
+def test_failed_reply_says_why() -> None:
+    none = not_sent("m1", "no_pending_ask", "no ask is pending here")
+    assert failed_reply_text(none) == "The reply was not sent: no ask is pending here."
+    assert failed_reply_text(unknown("m1", "lost")).startswith("Delivery unknown: lost (The reply, message m1).")
+
+
+def test_what_waits_is_counted() -> None:
+    assert waiting_text(2) == "2 messages wait (intercom pending)"

@@ -1,0 +1,83 @@
+"""The server's life: a session, its shelf of messages, the tool in front of both, until the input ends.
+
+Owns joining, leaving and what ends the program. Does not own the command line (``program``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from intercom_adapters.mcp.actions import Actions
+from intercom_adapters.mcp.server import ToolServer
+from intercom_adapters.mcp.shelf import Marks, Shelf
+from intercom_adapters.mcp.stdout import Stdout
+from libintercom.errors import EXIT_DONE
+from libintercom.identity import make_uuid, sha256_hex
+from libintercom.paths import find_places
+from libintercom.session.aio import AsyncSession
+
+if TYPE_CHECKING:
+    from libintercom.profile import Profile
+
+# Beside the journals: which messages were being shown.
+_MARKS_FOLDER = "shown"
+
+
+async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
+    """Join, serve and leave; the exit status.
+
+    Raises:
+        IntercomError: the session could not join.
+
+    """
+    ended = _await_signals()
+    shelf = Shelf(Marks(marks_path(native_id)))
+    session = await AsyncSession.join(profile, native_id=native_id, host=shelf)
+    try:
+        _tell_start(session)
+        await _serve(session, shelf, ask_timeout_s, ended)
+    finally:
+        await session.leave()
+    return EXIT_DONE
+
+
+def marks_path(native_id: str) -> str:
+    """Where a native session's marks are kept."""
+    name = sha256_hex(native_id.encode("utf-8", "surrogatepass"))
+    return os.path.join(find_places().state_dir, _MARKS_FOLDER, f"{name}.json")
+
+
+async def _serve(session: AsyncSession, shelf: Shelf, ask_timeout_s: float, ended: asyncio.Event) -> None:
+    async def place(shown: tuple[str, ...]) -> None:
+        await session.placed({message_id: f"shown:{make_uuid()}" for message_id in shown})
+        shelf.settle(shown)
+        await session.consumed(shown)
+
+    server = ToolServer(Actions(session, shelf, ask_timeout_s), Stdout(), begin=shelf.take, finish=place)
+    serving = asyncio.ensure_future(server.serve())
+    stopping = asyncio.ensure_future(ended.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await server.settle()
+    # Told to end, it leaves the read of standard input that nothing can interrupt to the end of the program.
+    if serving.done():
+        stopping.cancel()
+        serving.result()
+
+
+def _await_signals() -> asyncio.Event:
+    """Set when this program is told to end."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, ended.set)
+    return ended
+
+
+def _tell_start(session: AsyncSession) -> None:
+    """What a person finds in the log that MCP clients keep of a server's stderr."""
+    note = f"; no journal: {session.journal_note}" if session.journal_note else ""
+    sys.stderr.write(f"intercom-mcp: joined as {session.profile.name} ({session.session_id}){note}\n")
