@@ -26,12 +26,17 @@ MAX_NAMED = 5
 
 
 class PendingAsk:
-    """One question that waits for our reply. ``at_ms``: when it came, Unix milliseconds of our clock."""
+    """One question that waits for our reply. ``at_ms``: when it came, Unix milliseconds of our clock.
 
-    __slots__ = ("at_ms", "inbound")
+    ``reply_id``: a reply of ours to it that left or may have left, ``""`` for none; ``is_leaving``: it is on its way.
+    """
+
+    __slots__ = ("at_ms", "inbound", "is_leaving", "reply_id")
 
     def __init__(self, inbound: Inbound, at_ms: int) -> None:
         self.inbound, self.at_ms = inbound, at_ms
+        self.reply_id = ""
+        self.is_leaving = False
 
     @property
     def message_id(self) -> str:
@@ -101,19 +106,26 @@ class PendingAsks:
         """Make an open question the one that a bare ``reply`` means; any other ID makes none active."""
         self._active = message_id if message_id in self._open else ""
 
+    def find(self, message_id: str) -> PendingAsk | None:
+        """The open question with this ID."""
+        return self._open.get(message_id)
+
     def resolve(self, reply_to: str = "", to: str = "") -> PendingAsk:
         """The question a reply means: by its ID, by its sender, else the active one, else the only one.
+
+        One that has a reply which may have left is meant only by its ID, and while that reply is on its way by nothing.
 
         Raises:
             NoPendingAsk: none matches, or several do; the reason says which and what to give.
         """
         if reply_to:
             return self._named(reply_to, to)
+        unanswered = [ask for ask in self if not ask.reply_id]
         if to:
-            return _only([ask for ask in self if ask.is_from(to)], f"from {to!r}")
-        if self._active:
+            return _only([ask for ask in unanswered if ask.is_from(to)], f"from {to!r}")
+        if self._active and not self._open[self._active].reply_id:
             return self._open[self._active]
-        return _only(list(self), "")
+        return _only(unanswered, "")
 
     def _named(self, reply_to: str, to: str) -> PendingAsk:
         ask = self._open.get(reply_to)
@@ -121,6 +133,8 @@ class PendingAsks:
             raise NoPendingAsk(f"no ask {reply_to} is pending here: it was answered, retired or never came")
         if to and not ask.is_from(to):
             raise NoPendingAsk(f"ask {reply_to} is from {ask.inbound.sender}, not from {to!r}")
+        if ask.is_leaving:
+            raise NoPendingAsk(f"a reply to ask {reply_to} is on its way: message {ask.reply_id}")
         return ask
 
 

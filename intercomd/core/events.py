@@ -26,7 +26,7 @@ class ConnectionAccepted:
 class FrameReceived:
     """One complete, valid frame. ``message`` holds the exact bytes of a send's ``message`` member.
 
-    ``ids`` are two fresh UUIDs when the frame is a ``register``, else empty.
+    ``ids`` are two fresh UUIDs when the frame is a ``register`` or a ``read``, else empty.
     """
 
     conn: int

@@ -28,7 +28,7 @@ def write_list(state: State, connection: Connection, frame: ListSessions) -> int
     """Ask for the answer to one ``list``; returns its size in bytes."""
     viewer = _viewer(connection)
     room_bytes = MAX_FRAME_BYTES - _FRAME_RESERVE_BYTES - len(encode_json(frame.request_id))
-    rows = _rows(state.roster.visible_to(viewer), is_extended=connection.has_ext)
+    rows = _rows(state.roster.visible_to(viewer), connection)
     size_bytes = sum(map(len, rows)) + len(rows)
     if size_bytes <= room_bytes:
         state.turn.add(WriteRows(connection.conn, frame.request_id, rows))
@@ -39,11 +39,17 @@ def write_list(state: State, connection: Connection, frame: ListSessions) -> int
     return size_bytes
 
 
-def _rows(sessions: Iterable[Session], *, is_extended: bool) -> list[bytes]:
+def _rows(sessions: Iterable[Session], reader: Connection) -> list[bytes]:
+    if reader.has_guard:
+        return [_row(session, reader) for session in sessions]
     # Most rows of a large roster have not changed: one look at an attribute each, instead of a call.
-    if is_extended:
+    if reader.has_ext:
         return [session.row.extended or session.row.render(is_extended=True) for session in sessions]
     return [session.row.plain or session.row.render(is_extended=False) for session in sessions]
+
+
+def _row(session: Session, reader: Connection) -> bytes:
+    return session.row.render(is_extended=reader.has_ext, is_guarded=reader.has_guard)
 
 
 def _viewer(connection: Connection) -> Registration:
@@ -73,10 +79,10 @@ def _cut(state: State, connection: Connection, request_id: str, viewer: Registra
         for at, session in enumerate(sessions):
             if session.is_child is not is_child:
                 continue
-            size_bytes = len(session.row.render(is_extended=connection.has_ext)) + 1
+            size_bytes = len(_row(session, connection)) + 1
             if size_bytes > room_bytes:
                 continue
             room_bytes -= size_bytes
             fitting.add(at)
-    rows = [session.row.render(is_extended=connection.has_ext) for at, session in enumerate(sessions) if at in fitting]
+    rows = [_row(session, connection) for at, session in enumerate(sessions) if at in fitting]
     state.turn.add(WriteRows(connection.conn, request_id, rows, omitted=len(sessions) - len(rows)))

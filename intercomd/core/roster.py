@@ -39,6 +39,9 @@ class Session:
     row: RowBytes
     dialect: str = NATIVE
     has_ext: bool = False
+    # What else it negotiated: guarded delivery, and reads of receipts.
+    has_guard: bool = False
+    has_receipts: bool = False
     # Peer IDs that this session exchanged a message with, and that have it among theirs (wire.md 14.11).
     partners: set[str] = field(default_factory=set)
     # Whom a target text meant in the roster of that version, so that a conversation resolves it once.
@@ -78,6 +81,7 @@ class Connection:
     # An observer sees what a session of its lineage would see, and is seen by nobody.
     observer: Registration | None = None
     has_ext: bool = False
+    has_guard: bool = False
     # Deliveries in our memory for this socket, and all bytes that wait for it.
     held_messages: int = 0
     held_bytes: int = 0

@@ -157,7 +157,7 @@ class Router:
     def _unregister(self, connection: Connection, _event: FrameReceived) -> None:
         self.membership.leave(connection)
         self.flow.drop_session(connection)
-        connection.state, connection.has_ext = UNREGISTERED, False
+        connection.state, connection.has_ext, connection.has_guard = UNREGISTERED, False, False
         self.flow.count_unregistered(connection)
         self.lifetime.consider_idle()
 

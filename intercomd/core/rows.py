@@ -32,6 +32,12 @@ _SHOWN_EXTENDED = (
     ("incarnation", "incarnation"),
 )
 
+# Shown to those who negotiated ``guardedDelivery:1``; the first two are shared with ``ext:1``.
+_SHOWN_GUARDED = (
+    ("root_session_id", "rootSessionId"),
+    ("incarnation", "incarnation"),
+)
+
 # What a row may still grow by: three times of the broker's own (13 digits), and that it is stalled.
 _GROWTH_BYTES = 3 * 13 + len(',"stalled":true')
 
@@ -39,15 +45,19 @@ _GROWTH_BYTES = 3 * 13 + len(',"stalled":true')
 class RowBytes:
     """The bytes of one session's row: a cached head, and the times that change with every frame."""
 
-    def __init__(self, peer_id: str, session: Registration, epoch: str, at_ms: int) -> None:
+    def __init__(self, peer_id: str, session: Registration, epoch: str, at_ms: int, *, has_guard: bool = False) -> None:
         self.peer_id, self.session, self.epoch = peer_id, session, epoch
+        # Whether the session itself takes guarded messages.
+        self.has_guard = has_guard
         self.started_at = at_ms if session.started_at is None else session.started_at
         self.last_seen_ms = at_ms if session.last_seen is None else session.last_seen
         self.last_intercom_ms: float = session.last_intercom_activity or 0
         self.is_stalled = False
-        self._heads: dict[bool, bytes] = {}
+        self._heads: dict[tuple[bool, bool], bytes] = {}
         # The whole row as it is, for each kind of reader; empty when it changed since. Lists of thousands read these.
         self.plain = self.extended = b""
+        # The same for readers with guarded delivery, by whether they have ``ext:1`` too.
+        self._guarded: dict[bool, bytes] = {}
 
     def seen(self, at_ms: int) -> None:
         """The session was heard."""
@@ -78,8 +88,13 @@ class RowBytes:
         self.is_stalled = is_stalled
         self._forget()
 
-    def render(self, *, is_extended: bool) -> bytes:
-        """The row's JSON object."""
+    def render(self, *, is_extended: bool, is_guarded: bool = False) -> bytes:
+        """The row's JSON object for a reader with ``ext:1``, with ``guardedDelivery:1``, both or neither."""
+        if is_guarded:
+            made = self._guarded.get(is_extended)
+            if made is None:
+                made = self._guarded[is_extended] = self._compose(is_extended=is_extended, is_guarded=True)
+            return made
         if is_extended:
             self.extended = self.extended or self._compose(is_extended=True)
             return self.extended
@@ -88,31 +103,38 @@ class RowBytes:
 
     def size_bytes(self) -> int:
         """The size of the row at its largest, whatever comes to it without being asked."""
-        return len(self._compose(is_extended=True)) + _GROWTH_BYTES
+        return len(self._compose(is_extended=True, is_guarded=True)) + _GROWTH_BYTES
 
     def _forget(self) -> None:
         self.plain = self.extended = b""
+        self._guarded.clear()
 
-    def _compose(self, *, is_extended: bool) -> bytes:
-        head = self._heads.get(is_extended)
+    def _compose(self, *, is_extended: bool, is_guarded: bool = False) -> bytes:
+        head = self._heads.get((is_extended, is_guarded))
         if head is None:
             # Without its closing brace: the changing members follow.
-            head = self._heads[is_extended] = encode_json(self._facts(is_extended=is_extended))[:-1]
+            facts = self._facts(is_extended=is_extended, is_guarded=is_guarded)
+            head = self._heads[is_extended, is_guarded] = encode_json(facts)[:-1]
         stalled = b',"stalled":true' if is_extended and self.is_stalled else b""
         seen = self.last_seen_ms
         times = f',"lastSeen":{seen},"lastActivity":{seen},"lastIntercomActivity":{self.last_intercom_ms}'
         return b"%b%b%b}" % (head, times.encode(), stalled)
 
-    def _facts(self, *, is_extended: bool) -> dict[str, Any]:
+    def _facts(self, *, is_extended: bool, is_guarded: bool) -> dict[str, Any]:
         session = self.session
         name = {} if session.name is None else {"name": session.name}
         facts: dict[str, Any] = {"id": self.peer_id, **name, "cwd": session.cwd, "model": session.model}
-        for attribute, member in _SHOWN + (_SHOWN_EXTENDED if is_extended else ()):
+        extended, guarded = _SHOWN_EXTENDED if is_extended else (), _SHOWN_GUARDED if is_guarded else ()
+        for attribute, member in (*_SHOWN, *extended, *guarded):
             value = getattr(session, attribute)
             if value is not None and value is not ABSENT:
                 facts[member] = value
         if is_extended and session.host is not None:
             facts["host"] = dump_record(session.host)
+        if is_guarded and self.has_guard:
+            facts["guardedDelivery"] = 1
+            if session.application_guard:
+                facts["applicationGuard"] = session.application_guard
         # What sibling clients' validator requires, and their broker's own words (wire.md 2.1).
         facts.update(pid=session.pid or 0, startedAt=self.started_at, endpointEpoch=self.epoch, trustedLocal=True)
         return facts

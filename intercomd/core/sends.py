@@ -103,7 +103,7 @@ class Sends:
         if recipient is None:
             return self._refuse_target(connection, sender, frame)
         key, content = message_key(sender.peer_id, message.id), content_hash(recipient.peer_id, message_bytes)
-        row = sender.row.render(is_extended=recipient.has_ext)
+        row = sender.row.render(is_extended=recipient.has_ext, is_guarded=recipient.has_guard)
         frame_size = INCOMING_OVERHEAD_BYTES + len(row) + len(message_bytes)
         attempt = Attempt(sender, recipient, frame.to, message, message_bytes, key, content, row, frame_size)
         known = self._state.dedupe.find(key, self._state.turn.now)

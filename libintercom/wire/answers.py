@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from libintercom.errors import InvalidFrame
 from libintercom.wire.messages import BrokerHello, Candidate, DeadLetter, Message, Receipt, Row, list_of, nested
+from libintercom.wire.reads import KINDS, NativeReceipt, Page, ReadError
 from libintercom.wire.record import Record, optional, parse_record, required
-from libintercom.wire.values import ANYTHING, BOOL, COUNT, NUMBER, STRING, is_hex64
+from libintercom.wire.values import ANYTHING, BOOL, COUNT, LABEL, NUMBER, POSITIVE, STRING, is_hex64, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Answer(Record):
 
 
 class Registered(Answer):
-    """Always the first frame. ``ext`` echoes what was negotiated; ``broker`` and ``limits`` go with it."""
+    """Always the first frame. What was negotiated is echoed; ``broker`` and ``limits`` go with ``ext``."""
 
     type = "registered"
     session_id: str = required(STRING)
@@ -33,6 +34,8 @@ class Registered(Answer):
     observer: int | None = optional(COUNT, default=None)
     broker: BrokerHello | None = optional(nested(BrokerHello), default=None)
     limits: Any = optional(ANYTHING, default=None)
+    guarded_delivery: int | None = optional(COUNT, default=None)
+    receipt_reads: int | None = optional(COUNT, default=None)
 
 
 class Sessions(Answer):
@@ -158,6 +161,36 @@ class StatsResult(Answer):
     gauges: Any = required(ANYTHING)
 
 
+class ReadRequest(Answer):
+    """Somebody reads from this session; it answers with ``read_response`` under the same ``token``."""
+
+    type = "read_request"
+    token: str = required(STRING)
+    kind: str = required(one_of(*KINDS))
+    entry_id: str | None = optional(LABEL, default=None)
+    offset: int | None = optional(COUNT, default=None)
+    limit: int | None = optional(POSITIVE, default=None)
+    root_session_id: str | None = optional(LABEL, default=None)
+    message_id: str | None = optional(LABEL, default=None)
+
+
+class ReadResult(Answer):
+    """How a ``read`` of this session ended: one of page, receipt and error. ``peer_id`` is whom it reached."""
+
+    type = "read_result"
+    request_id: str = required(STRING)
+    kind: str = required(one_of(*KINDS))
+    peer_id: str | None = optional(STRING, default=None)
+    page: Page | None = optional(nested(Page), default=None)
+    receipt: NativeReceipt | None = optional(nested(NativeReceipt), default=None)
+    error: ReadError | None = optional(nested(ReadError), default=None)
+
+    def violation(self) -> str:
+        """Exactly one of its three forms."""
+        told = [part for part in (self.page, self.receipt, self.error) if part is not None]
+        return "" if len(told) == 1 else "a read_result has one of page, receipt and error"
+
+
 _PARSED = (
     Registered,
     Sessions,
@@ -173,6 +206,8 @@ _PARSED = (
     DeadLetterNotice,
     DeadLetters,
     StatsResult,
+    ReadRequest,
+    ReadResult,
 )
 ANSWERS: dict[str, type[Answer]] = {cls.type: cls for cls in _PARSED}
 

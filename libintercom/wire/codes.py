@@ -22,7 +22,11 @@ CODES = {
     "not_registered": (False, True),
     "ask_cycle": (False, True),
     "message_id_reuse": (False, True),
+    "guard_invalid": (False, True),
     "guard_unsupported": (False, True),
+    "guard_target": (False, True),
+    "guard_ambiguous_root": (False, True),
+    "guard_stale": (False, True),
 }
 
 

@@ -26,6 +26,8 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (REGISTERED, "extension"): REGISTERED,
     (REGISTERED, "stats"): REGISTERED,
     (REGISTERED, "dead_letters"): REGISTERED,
+    (REGISTERED, "read"): REGISTERED,
+    (REGISTERED, "read_response"): REGISTERED,
     (OBSERVING, "unregister"): UNREGISTERED,
     (OBSERVING, "list"): OBSERVING,
     (OBSERVING, "health"): OBSERVING,
@@ -52,6 +54,8 @@ _WHILE_JOINED = (
     "dead_letter",
     "dead_letters_result",
     "stats_result",
+    "read_request",
+    "read_result",
 )
 
 # (state, "<" + frame received or ">" + frame sent) -> the next state.
@@ -81,6 +85,8 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
             "cancel_ask",
             "stats",
             "dead_letters",
+            "read",
+            "read_response",
         )
     },
 }

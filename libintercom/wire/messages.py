@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from libintercom.errors import InvalidFrame
 from libintercom.wire import values
+from libintercom.wire.guards import Guard, ReplyHint
 from libintercom.wire.record import ABSENT, Record, nullable, optional, required
 from libintercom.wire.values import BOOL, COUNT, HEX64, LABEL, NUMBER, STRING, TEXT, Rule, one_of
 
@@ -44,6 +45,11 @@ def list_of(record: type[Record]) -> Rule:
     return Rule(f"a list of {record.__name__}", "records", lambda value: isinstance(value, tuple), record=record)
 
 
+def leniently(record: type[Record]) -> Rule:
+    """The rule of a member that should be such an object, and is ``UNUSABLE`` when it is not."""
+    return Rule(f"a valid {record.__name__}", "lenient", lambda _value: True, record=record, trivial=True)
+
+
 class Host(Record):
     """What the program behind a session can do with an inbound message (sessions.md section 2)."""
 
@@ -77,6 +83,7 @@ class Registration(Record):
     parent_session_id: str | None = optional(STRING, default=None)
     incarnation: str | None = optional(LABEL, default=None)
     host: Host | None = optional(nested(Host), default=None)
+    application_guard: str | None = nullable(LABEL, default=ABSENT)
 
     def violation(self) -> str:
         """Lineage (wire.md 9.2): main = root only, child = both and equal; never blank, never padded."""
@@ -150,6 +157,8 @@ class Row(Record):
     incarnation: str | None = optional(STRING, default=None)
     stalled: bool | None = optional(BOOL, default=None)
     host: Host | None = optional(nested(Host), default=None)
+    guarded_delivery: int | None = optional(COUNT, default=None)
+    application_guard: str | None = optional(STRING, default=None)
 
     def violation(self) -> str:
         """A received row must be printable as labels (wire.md section 2.1)."""
@@ -191,8 +200,9 @@ class Message(Record):
     timeout_ms: int | None = optional(values.ASK_TIMEOUT, default=None)
     keep_reply_ms: int | None = optional(values.KEEP_TIME, default=None)
     reply_token: str | None = optional(values.HEX32, default=None)
-    guard: Any = optional(values.ANYTHING, default=None)
-    reply_hint: Any = optional(values.ANYTHING, default=None)
+    # A ``Guard`` and a ``ReplyHint``, or ``UNUSABLE``: refused as such, never as if they were not there.
+    guard: Any = optional(leniently(Guard), default=None)
+    reply_hint: Any = optional(leniently(ReplyHint), default=None)
 
     @property
     def is_ask(self) -> bool:

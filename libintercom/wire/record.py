@@ -41,6 +41,25 @@ class Absent:
 ABSENT = Absent()
 
 
+def is_absent(value: object) -> bool:
+    """Whether a nullable member was not there at all."""
+    return value is ABSENT
+
+
+class Unusable:
+    """The value of a lenient member that was there and broke its rule: its reader decides what that means."""
+
+    def __deepcopy__(self, memo: object) -> Unusable:
+        # There is one: it is told by identity.
+        return self
+
+    def __repr__(self) -> str:
+        return "UNUSABLE"
+
+
+UNUSABLE = Unusable()
+
+
 class Field:
     """One declared member: its attribute and wire names, its rule, whether it must be there, may be null."""
 
@@ -168,6 +187,8 @@ def _parse_field(field: Field, value: object) -> object:
     rule = field.rule
     if rule.shape == "record":
         return parse_record(rule.record, value)
+    if rule.shape == "lenient":
+        return _parse_leniently(rule.record, value)
     if rule.shape == "records":
         if not isinstance(value, list):
             raise InvalidFrame(f"{field.wire_name} is not a list")
@@ -175,6 +196,13 @@ def _parse_field(field: Field, value: object) -> object:
     if not rule.accepts(value):
         raise InvalidFrame(f"{field.wire_name} is not {rule.name}")
     return value
+
+
+def _parse_leniently(cls: type[Record], value: object) -> object:
+    try:
+        return parse_record(cls, value)
+    except InvalidFrame:
+        return UNUSABLE
 
 
 def dump_record(record: Record) -> dict[str, Any]:
@@ -192,4 +220,5 @@ def _dump_value(value: object) -> object:
         return dump_record(value)
     if isinstance(value, tuple):
         return [_dump_value(item) for item in value]
-    return value
+    # A null is there and unusable too.
+    return None if value is UNUSABLE else value

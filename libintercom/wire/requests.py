@@ -6,9 +6,10 @@ Owns what a client may say. Does not own when it may say it (``connection``).
 from __future__ import annotations
 
 from libintercom.errors import InvalidFrame
-from libintercom.wire.messages import NATIVE, SIBLING, Message, Receipt, Registration, nested
+from libintercom.wire.messages import NATIVE, SIBLING, Message, Receipt, Registration, leniently, nested
+from libintercom.wire.reads import KINDS, LAST, NativeReceipt, Page, ReadError
 from libintercom.wire.record import ABSENT, Record, nullable, optional, parse_record, required
-from libintercom.wire.values import ANYTHING, BOOL, COUNT, NUMBER, STRING, is_number, js_trim
+from libintercom.wire.values import ANYTHING, BOOL, COUNT, LABEL, NUMBER, POSITIVE, STRING, is_number, js_trim, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Register(Request):
     topic_frames: Any = optional(ANYTHING, default=None)
     ext: Any = optional(ANYTHING, default=None)
     observer: Any = optional(ANYTHING, default=None)
+    guarded_delivery: Any = optional(ANYTHING, default=None)
+    receipt_reads: Any = optional(ANYTHING, default=None)
 
     @property
     def dialect(self) -> str:
@@ -95,6 +98,7 @@ class Presence(Request):
     context_pct: float | None = nullable(NUMBER, default=ABSENT)
     context_tokens: float | None = nullable(NUMBER, default=ABSENT)
     context_window: float | None = nullable(NUMBER, default=ABSENT)
+    application_guard: str | None = nullable(LABEL, default=ABSENT)
 
 
 class Health(Request):
@@ -140,6 +144,40 @@ class ListDeadLetters(Request):
     since_ms: float | None = optional(NUMBER, default=None)
 
 
+class Read(Request):
+    """Read a session's last response (``ext:1``) or its receipt for a message (``receiptReads:1``), wire.md 9.4.
+
+    ``offset`` and ``limit`` count UTF-16 code units; a limit over ``reads.MAX_PAGE_UNITS`` means that.
+    """
+
+    type = "read"
+    request_id: str = required(STRING)
+    kind: str = required(one_of(*KINDS))
+    to: str = required(STRING)
+    entry_id: str | None = optional(LABEL, default=None)
+    offset: int | None = optional(COUNT, default=None)
+    limit: int | None = optional(POSITIVE, default=None)
+    root_session_id: str | None = optional(LABEL, default=None)
+    message_id: str | None = optional(LABEL, default=None)
+
+    def violation(self) -> str:
+        """A receipt is read by root and message."""
+        if self.kind != LAST and (self.root_session_id is None or self.message_id is None):
+            return "a receipt read needs rootSessionId and messageId"
+        return ""
+
+
+class ReadResponse(Request):
+    """The owner's answer to a ``read_request``: one of page, receipt and error; what is none of them is no answer."""
+
+    type = "read_response"
+    token: str = required(STRING)
+    kind: str = required(STRING)
+    page: Any = optional(leniently(Page), default=None)
+    receipt: Any = optional(leniently(NativeReceipt), default=None)
+    error: Any = optional(leniently(ReadError), default=None)
+
+
 class Ignored(Request):
     """A sibling's extension frame: accepted and ignored (wire.md 8.4)."""
 
@@ -158,6 +196,8 @@ _PARSED = (
     CancelAsk,
     Stats,
     ListDeadLetters,
+    Read,
+    ReadResponse,
 )
 REQUESTS: dict[str, type[Request]] = {cls.type: cls for cls in _PARSED}
 # wire.md section 3: the sibling's extension frames.

@@ -23,6 +23,9 @@ _JS_SPACE = (
 )
 _HEX64 = re.compile("[0-9a-f]{64}")
 _HEX32 = re.compile("[0-9a-f]{32}")
+# wire.md 9.3: the name of a publication tool, and a command's ID (a UUID in lower case, as it is printed).
+_TOOL = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
+_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 # wire.md 9.1: one label; over it the registration (or message) is refused, so that a row stays small.
 MAX_LABEL_BYTES = 1024
@@ -94,6 +97,23 @@ def is_hex32(value: object) -> bool:
     return isinstance(value, str) and _HEX32.fullmatch(value) is not None
 
 
+def is_tool_name(value: object) -> bool:
+    return isinstance(value, str) and _TOOL.fullmatch(value) is not None
+
+
+def is_uuid(value: object) -> bool:
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
+def is_positive_count(value: object) -> bool:
+    return is_count(value) and value >= 1  # type: ignore[operator]
+
+
+def is_one(value: object) -> bool:
+    """The JSON number 1: version 1 of something."""
+    return is_number(value) and value == 1
+
+
 def is_trimmed_label(value: object) -> bool:
     """A string that is a label once trimmed (a thread id)."""
     return isinstance(value, str) and is_label(js_trim(value)) and len(value) <= MAX_LABEL_BYTES
@@ -116,7 +136,8 @@ class Rule:
     """One value rule: ``accepts(value)`` says whether a decoded JSON value obeys it.
 
     ``shape`` is what a typed decoder must ask for: ``str``, ``number``, ``count``, ``bool``, ``any``,
-    ``record`` or ``records``; ``record`` is the record class of the last two.
+    ``record``, ``records`` or ``lenient``; ``record`` is the record class of the last three. ``lenient`` is a record
+    whose breach costs the member, not the frame: what is there but unusable reads as ``record.UNUSABLE``.
     ``trivial`` means that having the shape is all there is to check. ``words`` are all the strings it
     accepts, where it lists them.
     """
@@ -146,6 +167,10 @@ NUMBER = Rule("a finite number", "number", is_number)
 COUNT = Rule("an integer of 0 or more", "number", is_count)
 BOOL = Rule("a boolean", "bool", is_bool, trivial=True)
 HEX64 = Rule("64 lowercase hex digits", "str", is_hex64)
+TOOL_NAME = Rule("an identifier of at most 64 characters", "str", is_tool_name)
+UUID = Rule("a UUID in lower case", "str", is_uuid)
+POSITIVE = Rule("an integer of 1 or more", "number", is_positive_count)
+ONE = Rule("the number 1", "number", is_one)
 HEX32 = Rule("32 lowercase hex digits", "str", is_hex32)
 THREAD = Rule("a label after trimming", "str", is_trimmed_label)
 ASK_TIMEOUT = Rule(f"an integer of 0 to {MAX_ASK_TIMEOUT_MS}", "number", is_ask_timeout)

@@ -18,7 +18,7 @@ from intercomd.core import events
 from libintercom.errors import InvalidFrame
 from libintercom.wire.codec import decode_request
 from libintercom.wire.frames import encode_json
-from libintercom.wire.requests import Register, Send
+from libintercom.wire.requests import Read, Register, Send
 from tests.support.fake_listener import decode_arrived
 from tests.support.matching import Json, explain_mismatch
 from tests.support.rig import Rig, make_router
@@ -182,7 +182,7 @@ class Conversation(Rig):
             request, message = self._decode_request(payload)
         except InvalidFrame as error:
             return events.FrameRejected(number, error.reason)
-        ids = self._make_ids() if isinstance(request, Register) else ()
+        ids = self._make_ids() if isinstance(request, Read | Register) else ()
         return events.FrameReceived(number, request, len(payload), self.at_ms, message, ids)
 
     def _make_ids(self) -> tuple[str, str]:

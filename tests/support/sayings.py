@@ -22,9 +22,10 @@ def session(name: str | None = None, **members: object) -> Object:
 def register(name: str | None = None, *, id: str | None = None, **members: object) -> Object:  # noqa: A002 - the member's name
     """A registration of a native client without extensions; ``session`` members beside ``name`` by keyword.
 
-    ``ext``, ``observer``, ``topicFrames`` and ``sessionId`` are members of the frame.
+    ``ext``, ``observer``, ``topicFrames``, ``sessionId``, ``guardedDelivery`` and ``receiptReads`` are members of the
+    frame.
     """
-    names = ("ext", "observer", "topicFrames", "sessionId")
+    names = ("ext", "observer", "topicFrames", "sessionId", "guardedDelivery", "receiptReads")
     outer: Object = {name: members.pop(name) for name in names if name in members}
     wanted = {"requestedId": id} if id is not None else {}
     return {"type": "register", "session": session(name, **members), **wanted, **outer}

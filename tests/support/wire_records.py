@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from libintercom.wire import values
 from libintercom.wire.messages import Message
+from libintercom.wire.reads import Page, utf16_units
+from libintercom.wire.record import UNUSABLE
 
 if TYPE_CHECKING:
     from libintercom.wire.record import Field, Record
@@ -33,6 +35,10 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     values.BOOL.name: st.booleans(),
     values.HEX64.name: st.text("0123456789abcdef", min_size=64, max_size=64),
     values.HEX32.name: st.text("0123456789abcdef", min_size=32, max_size=32),
+    values.POSITIVE.name: st.integers(1, 2**70),
+    values.ONE.name: st.sampled_from([1, 1.0]),
+    values.TOOL_NAME.name: st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,63}", fullmatch=True),
+    values.UUID.name: st.uuids().map(str),
     values.THREAD.name: _LABEL.filter(values.is_trimmed_label),
     values.ASK_TIMEOUT.name: st.integers(0, values.MAX_ASK_TIMEOUT_MS),
     values.KEEP_TIME.name: st.integers(0, values.MAX_KEEP_REPLY_MS),
@@ -58,6 +64,18 @@ def messages() -> st.SearchStrategy[Message]:
     return st.fixed_dictionaries(required, optional=optional).map(lambda members: Message(**members))
 
 
+def pages() -> st.SearchStrategy[Page]:
+    """Valid pages: their numbers follow from the text, and from how much is before and behind it."""
+    return st.builds(_page, _LABEL, st.integers(0, 2**40), _ANY_TEXT, st.integers(0, 2**40))
+
+
+def _page(entry_id: str, offset: int, text: str, left: int) -> Page:
+    end = offset + utf16_units(text)
+    has_next = left > 0 and end > offset
+    next_offset, total = (end, end + left) if has_next else (None, end)
+    return Page(entry_id=entry_id, offset=offset, text=text, next_offset=next_offset, total=total)
+
+
 def _member(field: Field) -> st.SearchStrategy[Any]:
     made = _for_rule(field.rule)
     return st.one_of(made, st.none()) if field.is_nullable else made
@@ -66,8 +84,12 @@ def _member(field: Field) -> st.SearchStrategy[Any]:
 def _for_rule(rule: Rule) -> st.SearchStrategy[Any]:
     if rule.record is Message:
         return messages()
+    if rule.record is Page:
+        return st.one_of(pages(), st.just(UNUSABLE)) if rule.shape == "lenient" else pages()
     if rule.shape == "record":
         return records(rule.record)
+    if rule.shape == "lenient":
+        return st.one_of(records(rule.record), st.just(UNUSABLE))
     if rule.shape == "records":
         return st.lists(records(rule.record), max_size=3).map(tuple)
     if rule.words:

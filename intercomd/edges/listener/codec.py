@@ -25,7 +25,7 @@ from libintercom.wire import codec as slow_codec
 from libintercom.wire.answers import Delivered
 from libintercom.wire.frames import encode_json
 from libintercom.wire.messages import Message
-from libintercom.wire.record import Record
+from libintercom.wire.record import UNUSABLE, Record
 from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Request, Send
 
 if TYPE_CHECKING:
@@ -65,6 +65,22 @@ class _Dialect:
         self.frames: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[(_SendHead, *twins)])
         self.messages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(message)
         self.checks = {made: Check(cls, purity) for made, cls in {**twins, message: Message}.items()}
+        # Parts whose breach costs the member, not the frame.
+        known: list[type[Record]] = [*requests.values(), Message]
+        fields = (field for cls in known for field in cls.fields)
+        wanted = {field.rule.record for field in fields if field.rule.shape == "lenient"}
+        self._usable = {cls: (msgspec.json.Decoder(twin(cls, purity=purity)), Check(cls, purity)) for cls in wanted}
+
+    def decode_leniently(self, wanted: type[Record], raw: msgspec.Raw, shielded: Shield | None) -> object:
+        """A part as the record it should be, or ``UNUSABLE``."""
+        decoder, check = self._usable[wanted]
+        try:
+            part = decoder.decode(raw)
+        except msgspec.DecodeError:
+            return UNUSABLE
+        if shielded is not None:
+            _restore(part, shielded)
+        return UNUSABLE if check.broken_rule(part) else part
 
 
 _any, _tame, _plain = _Dialect(ANY), _Dialect(TAME), _Dialect(PLAIN)
@@ -140,8 +156,9 @@ def _settle(record: Any, dialect: _Dialect, shielded: Shield | None) -> str:
     check = dialect.checks[type(record)]
     is_usual = check.is_usual(record)
     if not is_usual:
-        for name, raw in check.opaque_members(record):
-            msgspec.structs.force_setattr(record, name, _decode_scalar(raw))
+        for name, raw, wanted in check.opaque_members(record):
+            value = _decode_scalar(raw) if wanted is None else dialect.decode_leniently(wanted, raw, shielded)
+            msgspec.structs.force_setattr(record, name, value)
     if shielded is not None:
         _restore(record, shielded)
     return check.broken_rule(record, is_usual=is_usual)

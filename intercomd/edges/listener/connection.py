@@ -17,7 +17,7 @@ from intercomd.edges.listener.codec import decode_request
 from intercomd.edges.listener.output import Output
 from libintercom.errors import InvalidFrame
 from libintercom.wire.frames import HEADER_BYTES, FrameReader
-from libintercom.wire.requests import Register
+from libintercom.wire.requests import Read, Register
 
 if TYPE_CHECKING:
     import socket
@@ -33,6 +33,8 @@ READ_BYTES = 64 * 1024
 # most: they take about as long as the round trip of one message. Fewer would cost throughput, since what a turn puts
 # out is one write.
 FRAMES_PER_TURN = 16
+# What the core gives names to: a session, and a read until it is answered.
+_NAMED = (Register, Read)
 # A held frame is reported again when it grew or shrank by this much: half of what the core may be behind by.
 _REPORT_STEP_BYTES = 32 * 1024
 
@@ -106,7 +108,7 @@ class Connection:
         try:
             for payload in islice(self._rest or (), FRAMES_PER_TURN):
                 frame, message = decode_request(payload)
-                ids = make_ids() if not message and isinstance(frame, Register) else ()
+                ids = make_ids() if not message and isinstance(frame, _NAMED) else ()
                 observed.append(FrameReceived(self.number, frame, len(payload), at_ms, message, ids))
         except InvalidFrame as error:
             self._rest = None

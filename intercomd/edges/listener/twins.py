@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # What a typed decoder asks for, by the shape of a rule. A float type alone would turn integers into floats; a member
-# that may be anything stays undecoded until somebody asks for a scalar (``codec``).
-_SHAPES: dict[str, Any] = {"str": str, "number": Union[int, float], "bool": bool, "any": msgspec.Raw}  # noqa: UP007 - a value
+# that may be anything, or may be unusable, stays undecoded until it is looked at by itself (``codec``).
+_SHAPES: dict[str, Any] = {
+    "str": str,
+    "number": Union[int, float],  # noqa: UP007 - a value
+    "bool": bool,
+    "any": msgspec.Raw,
+    "lenient": msgspec.Raw,
+}
 
 
 class Purity:
@@ -108,13 +114,14 @@ class Check:
         ruled = [field for field in cls.fields if _has_more(field, purity)]
         self._required = [_Claim(field) for field in ruled if field.is_required]
         optional = [field for field in ruled if not field.is_required]
-        opaque = [field for field in cls.fields if field.rule.shape == "any"]
+        opaque = [field for field in cls.fields if field.rule.shape in ("any", "lenient")]
         self._optional = [_Claim(field) for field in optional]
-        self._opaque = [field.name for field in opaque]
+        self._opaque = [(field.name, field.rule.record) for field in opaque]
         # Most records have none of these: then there is nothing to look at one by one.
         self._read_rare = _reader([*optional, *opaque])
         self._no_rare = tuple(field.default for field in (*optional, *opaque))
-        checks = [(field, Check(field.rule.record, purity)) for field in cls.fields if field.rule.record]
+        parts = [field for field in cls.fields if field.rule.shape in ("record", "records")]
+        checks = [(field, Check(field.rule.record, purity)) for field in parts]
         self._nested = [(f.name, check, f.rule.shape == "records") for f, check in checks if not check.is_empty]
         self._has_violation = cls.violation is not Record.violation
 
@@ -149,10 +156,10 @@ class Check:
                     return wrong
         return ""
 
-    def opaque_members(self, record: object) -> list[tuple[str, msgspec.Raw]]:
-        """The present members that may be anything, still undecoded."""
-        found = ((name, getattr(record, name)) for name in self._opaque)
-        return [(name, value) for name, value in found if isinstance(value, msgspec.Raw)]
+    def opaque_members(self, record: object) -> list[tuple[str, msgspec.Raw, type[Record] | None]]:
+        """The present members still undecoded: those that may be anything, and (with a record) those to be usable."""
+        found = ((name, getattr(record, name), wanted) for name, wanted in self._opaque)
+        return [member for member in found if isinstance(member[1], msgspec.Raw)]
 
 
 class _Claim:

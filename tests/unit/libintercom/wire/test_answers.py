@@ -15,6 +15,21 @@ CANDIDATE = {"id": "pi-1", "target": "pi-1", "name": "n", "cwd": "/"}
 LETTER = {"id": "l", "senderId": "s", "recipientId": "r", "messageId": "m", "reason": "expired", "atMs": 1}
 MESSAGE = {"id": "m", "timestamp": 1, "content": {"text": "t"}}
 HELLO = {"program": "p", "version": "v", "pid": 1, "startIdentity": {"x": 1}, "starter": "s", "incarnation": "i"}
+PAGE = {"entryId": "e", "offset": 0, "text": "t\ud83d", "nextOffset": None, "total": 2}
+RECEIPT = {
+    "version": 1,
+    "rootSessionId": "root",
+    "messageId": "m",
+    "sender": {"peerId": "a"},
+    "delivery": None,
+    "receivedAt": 5,
+    "checkpointEntryId": "e1",
+    "textSha256": "ab" * 32,
+    "queued": False,
+    "nativeHandoff": True,
+    "placementEntryId": "e2",
+    "discarded": False,
+}
 VALID: list[dict[str, Any]] = [
     {"type": "registered", "sessionId": "s", "ext": 1, "observer": 1, "broker": HELLO, "limits": {"a": 1}},
     {"type": "registered", "sessionId": "s"},
@@ -48,6 +63,13 @@ VALID: list[dict[str, Any]] = [
     {"type": "dead_letter", "messageId": "m", "recipientId": "r", "reason": "expired", "atMs": 1},
     {"type": "dead_letters_result", "requestId": "r", "letters": [LETTER], "omitted": 1},
     {"type": "stats_result", "requestId": "r", "counters": {}, "gauges": {}},
+    {"type": "registered", "sessionId": "s", "guardedDelivery": 1, "receiptReads": 1},
+    {"type": "message", "from": {**row("pi-1"), "guardedDelivery": 1, "applicationGuard": "v"}, "message": MESSAGE},
+    {"type": "read_request", "token": "t", "kind": "last", "entryId": "e", "offset": 0, "limit": 5},
+    {"type": "read_request", "token": "t", "kind": "receipt", "rootSessionId": "root", "messageId": "m"},
+    {"type": "read_result", "requestId": "r", "kind": "last", "peerId": "p", "page": PAGE},
+    {"type": "read_result", "requestId": "r", "kind": "receipt", "peerId": "p", "receipt": RECEIPT},
+    {"type": "read_result", "requestId": "r", "kind": "last", "error": {"code": "not_found", "reason": "none"}},
 ]
 
 
@@ -81,6 +103,13 @@ def test_unknown_type_is_told_as_such() -> None:
         {"type": "delivered"},
         {"type": "delivery_queued", "messageId": "m"},
         {"type": "delivery_failed", "messageId": "m", "reason": None},
+        {"type": "read_request", "token": "t", "kind": "first"},
+        {"type": "read_request", "kind": "last"},
+        {"type": "read_result", "requestId": "r", "kind": "last"},
+        {"type": "read_result", "requestId": "r", "kind": "last", "page": {**PAGE, "total": 1}},
+        {"type": "read_result", "requestId": "r", "kind": "last", "page": PAGE, "receipt": RECEIPT},
+        {"type": "read_result", "requestId": "r", "kind": "receipt", "receipt": {**RECEIPT, "version": 2}},
+        {"type": "read_result", "requestId": "r", "kind": "receipt", "error": {"code": "", "reason": "r"}},
     ],
 )
 def test_broken_answer_is_refused(said: dict[str, Any]) -> None:

@@ -8,9 +8,29 @@ import pytest
 
 from libintercom.errors import InvalidFrame
 from libintercom.wire.messages import NATIVE, SIBLING
-from libintercom.wire.record import dump_record
+from libintercom.wire.record import UNUSABLE, dump_record
 from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Register, Send, parse_request
 from tests.support import sayings
+
+GUARD = {"rootSessionId": "root", "peerId": "b", "incarnation": "i", "applicationGuard": "v1"}
+HINT = {"tool": "publish", "commandId": "00000000-0000-4000-8000-00000000000a", "commandFingerprint": "ab" * 32}
+PAGE = {"entryId": "e", "offset": 2, "text": "\U0001f600", "nextOffset": 4, "total": 5}
+RECEIPT = {
+    "version": 1,
+    "rootSessionId": "root",
+    "messageId": "m",
+    "sender": {"peerId": "a", "rootSessionId": "other", "incarnation": "i"},
+    "delivery": "steer",
+    "receivedAt": 5,
+    "checkpointEntryId": "e1",
+    "guard": GUARD,
+    "replyHint": HINT,
+    "textSha256": "ab" * 32,
+    "queued": True,
+    "nativeHandoff": True,
+    "placementEntryId": None,
+    "discarded": False,
+}
 
 VALID: list[dict[str, Any]] = [
     sayings.register("a", id="pi-12345678", ext=1, observer=1, topicFrames=True),
@@ -26,6 +46,16 @@ VALID: list[dict[str, Any]] = [
     {"type": "cancel_ask", "messageId": "m"},
     {"type": "stats", "requestId": "r"},
     {"type": "dead_letters", "requestId": "r", "sinceMs": 5},
+    {"type": "read", "requestId": "r", "kind": "last", "to": "b"},
+    {"type": "read", "requestId": "r", "kind": "last", "to": "b", "entryId": "e", "offset": 0, "limit": 99_999},
+    {"type": "read", "requestId": "r", "kind": "receipt", "to": "b", "rootSessionId": "root", "messageId": "m"},
+    {"type": "read_response", "token": "t", "kind": "last", "page": PAGE},
+    {"type": "read_response", "token": "t", "kind": "receipt", "receipt": RECEIPT},
+    {"type": "read_response", "token": "t", "kind": "last", "error": {"code": "empty_history", "reason": "nothing"}},
+    {**sayings.register("a", id="pi-12345678", applicationGuard="v1"), "guardedDelivery": 1, "receiptReads": 1},
+    {"type": "presence", "applicationGuard": "v2"},
+    {"type": "presence", "applicationGuard": None},
+    sayings.send("b", "m1", expectsReply=False, delivery="steer", guard=GUARD, replyHint=HINT),
 ]
 
 
@@ -59,6 +89,16 @@ def test_every_type_has_a_valid_example() -> None:
         {"type": "cancel_ask"},
         {"type": "cancel_message", "messageId": None},
         {"type": "dead_letters", "requestId": "r", "sinceMs": "x"},
+        {"type": "read", "requestId": "r", "kind": "first", "to": "b"},
+        {"type": "read", "requestId": "r", "kind": "last"},
+        {"type": "read", "requestId": "r", "kind": "last", "to": "b", "limit": 0},
+        {"type": "read", "requestId": "r", "kind": "last", "to": "b", "offset": -1},
+        {"type": "read", "requestId": "r", "kind": "last", "to": "b", "entryId": ""},
+        {"type": "read", "requestId": "r", "kind": "receipt", "to": "b", "rootSessionId": "root"},
+        {"type": "read", "requestId": "r", "kind": "receipt", "to": "b", "messageId": "m"},
+        {"type": "read_response", "kind": "last", "page": PAGE},
+        {"type": "read_response", "token": "t", "page": PAGE},
+        {"type": "presence", "applicationGuard": ""},
         {**sayings.register_sibling("n"), "sessionId": " "},
         {**sayings.register_sibling("n"), "sessionId": 5},
         {**sayings.register_sibling("n"), "scopeId": 5},
@@ -121,3 +161,20 @@ def test_empty_target_is_a_send_like_any_other() -> None:
     said = parse_request(sayings.send("", "m1"))
     assert isinstance(said, Send)
     assert said.to == ""
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [], {}, {**GUARD, "incarnation": ""}, {**GUARD, "peerId": None}])
+def test_a_wrong_guard_stays_in_its_message_as_unusable(wrong: Any) -> None:
+    """It must be told from none: without its guard the message would go to whoever has the name now."""
+    said = sayings.send("b", "m1")
+    said["message"]["guard"] = wrong
+    request = parse_request(said)
+    assert isinstance(request, Send)
+    assert request.message.guard is UNUSABLE
+    assert "guard" in dump_record(request.message)
+
+
+@pytest.mark.parametrize("name", ["page", "receipt", "error"])
+def test_a_wrong_answer_to_a_read_does_not_end_the_connection(name: str) -> None:
+    response = parse_request({"type": "read_response", "token": "t", "kind": "last", name: {"code": "x"}})
+    assert getattr(response, name) is UNUSABLE

@@ -16,7 +16,7 @@ from libintercom.errors import InvalidFrame
 from libintercom.wire import codec as plain_codec
 from libintercom.wire.answers import ANSWERS, Delivered, DeliveryFailed
 from libintercom.wire.frames import decode_json, encode_json
-from libintercom.wire.record import dump_record
+from libintercom.wire.record import UNUSABLE, dump_record
 from libintercom.wire.requests import REQUESTS, BadSend, Presence, Register, Request, Send
 from tests.support import sayings as say
 from tests.support.codecs import agree, both
@@ -272,10 +272,32 @@ def test_a_scalar_is_itself(value: bytes, expected: object) -> None:
     assert agree(b'{"type":"register","ext":%s,"session":{"cwd":"/","model":"m"}}' % value).ext == expected
 
 
-def test_a_guard_is_there_though_nobody_looked_inside() -> None:
-    decoded, _raw = codec.decode_request(encode_json(say.send("b", "m1", guard={"peerId": "x"})))
+_GUARD = {"rootSessionId": "r", "peerId": "b", "incarnation": "i", "applicationGuard": "\ud83d"}
+
+
+@pytest.mark.parametrize("text", ["plain", "t\n", "\u20ac", "\udc00"])
+@pytest.mark.parametrize(
+    ("guard", "is_usable"),
+    [
+        (_GUARD, True),
+        ({**_GUARD, "applicationGuard": "v", "zzz": [1e3]}, True),
+        ({**_GUARD, "peerId": "a\nb"}, False),
+        ({**_GUARD, "peerId": ""}, False),
+        ({"peerId": "x"}, False),
+        (5, False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_a_part_that_may_be_unusable_is_told_from_none_in_frames_of_any_purity(
+    text: str, guard: object, is_usable: bool
+) -> None:
+    said = say.send("b", "m1", text)
+    said["message"]["guard"] = guard
+    decoded = agree(encode_json(said))
     assert isinstance(decoded, Send)
-    assert decoded.message.guard is OPAQUE
+    assert decoded.message.guard is not None
+    assert (decoded.message.guard is not UNUSABLE) is is_usable
 
 
 # -- named differences -------------------------------------------------------------------------------

@@ -1,0 +1,326 @@
+"""Carrying out what an inbox asks for: checkpoints into the journal, messages to the host, words to whoever waits.
+
+Owns the loop of happenings and steps of one context (one native session in one incarnation), bounded admission, and
+the drain at its end. Does not own any decision (``inbox``), the host's calls (``placing``) nor the connection (``aio``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from libintercom.session import entries, happenings, steps
+from libintercom.session.framing import frame_message
+from libintercom.session.host import Framed
+from libintercom.session.placing import Placing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from libintercom.inbound import Inbound
+    from libintercom.session.background import BackgroundErrors
+    from libintercom.session.entries import Entry, Standing
+    from libintercom.session.host import Host
+    from libintercom.session.inbox import Inbox
+    from libintercom.wire.record import Record
+
+    class Ledger(Protocol):
+        """What the engine needs of a journal; ``journal.Journal`` and ``volatile.VolatileJournal`` have it."""
+
+        def append(self, entries: Any, /) -> Any: ...
+
+        def find(self, message_id: str, /) -> Standing | None: ...
+
+        def unfinished(self) -> Any: ...
+
+
+# Messages whose first checkpoint is under way; past this the connection is not read on, so the broker's quota tells
+# senders the truth. Two group commits of a busy disk.
+MAX_ADMITTING = 1_024
+# Messages that the host was not seen to have, in memory; past this the same.
+MAX_UNPLACED = 1_000
+# What the host refused, or the journal could not take, is tried again after so long, then twice as long, to a limit.
+FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
+
+JOURNAL, HOST = "journal", "host"
+# What the host or the journal would not take.
+_RETRIED = frozenset({steps.HOST_REFUSED, steps.NOT_STORED, steps.UNRECORDED})
+# No failures (a repetition, a context that is over), or said once for all where they occur (``Placing``, ``_settle``).
+_QUIET = _RETRIED | {steps.DUPLICATE, steps.STALE}
+
+
+class Engine:
+    """One inbox at work. ``on_change`` is called when what others see may have changed; all on one loop."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        ledger: Ledger,
+        host: Host,
+        errors: BackgroundErrors,
+        *,
+        now_ms: Callable[[], int],
+        on_change: Callable[[], object],
+    ) -> None:
+        self.inbox, self.ledger = inbox, ledger
+        self._errors, self._now_ms, self._on_change = errors, now_ms, on_change
+        self._loop = asyncio.get_running_loop()
+        self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
+        self._happened: deque[Record] = deque()
+        self._is_turning = False
+        self._generation = inbox.context.incarnation
+        # Checkpoints under way, by their entries' IDs, in order; and who waits for the end of one.
+        self._storing: dict[tuple[str, ...], tuple[Entry, ...]] = {}
+        self._flushing: dict[tuple[str, ...], asyncio.Future[str]] = {}
+        self._admitting: set[str] = set()
+        self._unplaced: set[str] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._detached = asyncio.Event()
+        self._replies: dict[str, asyncio.Future[str]] = {}
+        self._given: dict[str, asyncio.Future[str]] = {}
+        self._placements: dict[str, asyncio.Future[str]] = {}
+        self._unrecorded: dict[str, Entry] = {}
+        self._is_closing = False
+        self._retry: asyncio.TimerHandle | None = None
+        self._retry_s = FIRST_RETRY_S
+
+    # ------------------------------------------------------------------ what happens
+
+    def happen(self, event: Record) -> None:
+        """Tell the inbox, and carry out what it asks for. What happens meanwhile comes behind it."""
+        self._happened.append(event)
+        if self._is_turning:
+            return
+        self._is_turning = True
+        try:
+            while self._happened:
+                for step in self.inbox.handle(self._happened.popleft(), self._now_ms(), self._generation):
+                    self._STEPS[type(step)](self, step)
+        finally:
+            self._is_turning = False
+        self._on_change()
+
+    def recover(self) -> None:
+        """Begin with what the journal has unfinished."""
+        standings = tuple(self.ledger.unfinished())
+        self._unplaced = {one.message_id for one in standings if one.kind not in entries.FINAL}
+        self.happen(happenings.Recovered(standings=standings))
+
+    async def admit(self, inbound: Inbound) -> None:
+        """Take a message in; returns when there is room for the next one, not when this one is stored."""
+        message_id = inbound.message.id
+        standing = self.ledger.find(message_id)
+        if standing is None:
+            self._admitting.add(message_id)
+        told = {} if standing is None else {"standing": standing}
+        self.happen(happenings.Arrived(inbound=inbound, **told))
+        self._measure()
+        await self._room.wait()
+
+    # ------------------------------------------------------------------ what callers wait for
+
+    async def begin_reply(self, ask_id: str, reply_id: str) -> str:
+        """``""`` once it is on record that the reply leaves; else why it must not."""
+        return await self._await(
+            self._replies, reply_id, happenings.ReplyBegan(ask_id=ask_id, reply_id=reply_id)
+        )
+
+    def end_reply(self, ask_id: str, reply_id: str, *, is_accepted: bool | None) -> None:
+        """What became of it; None: unknown."""
+        told = {} if is_accepted is None else {"is_accepted": is_accepted}
+        self.happen(happenings.ReplyEnded(ask_id=ask_id, reply_id=reply_id, **told))
+
+    async def record_reply(self, inbound: Inbound) -> str:
+        """``""`` once a reply that an ask of ours got is on record; else why it is not given to the ask."""
+        message_id = inbound.message.id
+        standing = self.ledger.find(message_id)
+        told = {} if standing is None else {"standing": standing}
+        return await self._await(self._given, message_id, happenings.ReplyArrived(inbound=inbound, **told))
+
+    async def record_placement(self, message_id: str, placement: str = "") -> str:
+        """``""`` once it is on record that the host has a message; else why not, and it may be tried again."""
+        entry = self._unrecorded.pop(message_id, None)
+        if entry is None:
+            event = happenings.HostPlaced(placements={message_id: placement})
+            return await self._await(self._placements, message_id, event)
+        waiting = self._placements[message_id] = self._loop.create_future()
+        self._store((entry,))
+        return await waiting
+
+    async def flush(self) -> None:
+        """Wait until every checkpoint asked for so far has ended."""
+        if self._storing:
+            last = next(reversed(self._storing))
+            ended = self._flushing.setdefault(last, self._loop.create_future())
+            # Shielded: others may wait for the same.
+            await asyncio.shield(ended)
+
+    async def _await(self, waiting: dict[str, asyncio.Future[str]], key: str, event: Record) -> str:
+        future = waiting[key] = self._loop.create_future()
+        try:
+            self.happen(event)
+            return await future
+        finally:
+            if waiting.get(key) is future:
+                del waiting[key]
+
+    # ------------------------------------------------------------------ the end
+
+    async def shut_down(self, timeout_s: float) -> bool:
+        """Finish what was begun and offer nothing new; False when the host did not end its part in time."""
+        self._is_closing = True
+        self._stop_retry()
+        self.happen(happenings.ShutdownBegan())
+        return await self._drain(timeout_s)
+
+    def invalidate(self) -> None:
+        """The context is gone: nothing is stored or placed for it from here on."""
+        self._is_closing = True
+        self._stop_retry()
+        self.happen(happenings.ContextInvalidated())
+        self._placing.abandon()
+        for waiting in (self._replies, self._given, self._placements):
+            for future in waiting.values():
+                _finish(future, "the session was replaced")
+
+    async def _drain(self, timeout_s: float) -> bool:
+        try:
+            await asyncio.wait_for(self._detached.wait(), timeout_s)
+        except asyncio.TimeoutError:
+            self._placing.abandon()
+            return False
+        return True
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _checkpoint(self, step: steps.Checkpoint) -> None:
+        self._store(step.entries)
+
+    def _store(self, stored: tuple[Entry, ...]) -> None:
+        ids = tuple(entry.entry_id for entry in stored)
+        self._storing[ids] = stored
+        for entry in stored:
+            self._count(entry)
+        self.ledger.append(stored).add_done(lambda failure: self._report_back(ids, failure))
+
+    def _report_back(self, ids: tuple[str, ...], failure: Exception | None) -> None:
+        # From the journal's writer, or from here when there is none.
+        reason = None if failure is None else str(failure)
+        self._loop.call_soon_threadsafe(self._settle, ids, reason)
+
+    def _settle(self, ids: tuple[str, ...], reason: str | None) -> None:
+        stored = self._storing.pop(ids, ())
+        if reason is None:
+            self._errors.recover(JOURNAL)
+            self.happen(happenings.Checkpointed(entry_ids=ids))
+        else:
+            self._errors.report(JOURNAL, reason)
+            self.happen(happenings.CheckpointFailed(entry_ids=ids, reason=reason))
+        for entry in stored:
+            self._note_settled(entry, reason)
+        _finish(self._flushing.pop(ids, None), "")
+        self._measure()
+
+    def _count(self, entry: Entry) -> None:
+        """An admitted message is unplaced until an end of its text is asked to be recorded."""
+        if entry.kind == entries.ADMITTED:
+            self._unplaced.add(entry.message_id)
+        elif entry.kind in entries.FINAL:
+            self._unplaced.discard(entry.message_id)
+
+    def _note_settled(self, entry: Entry, reason: str | None) -> None:
+        self._admitting.discard(entry.message_id)
+        if entry.kind == entries.PLACED:
+            waiting = self._placements.pop(entry.message_id, None)
+            if waiting is not None:
+                _finish(waiting, reason or "")
+                if reason is not None:
+                    self._unrecorded[entry.message_id] = entry
+
+    def _measure(self) -> None:
+        """Whether more may be read from the connection."""
+        is_full = len(self._admitting) >= MAX_ADMITTING or len(self._unplaced) >= MAX_UNPLACED
+        self._room.clear() if is_full else self._room.set()
+
+    # ------------------------------------------------------------------ the other steps
+
+    def _place(self, step: steps.Place) -> None:
+        self._placing.place([_frame(one) for one in step.batch])
+
+    def _wake(self, _step: steps.Wake) -> None:
+        self._placing.wake()
+
+    def _find(self, step: steps.FindPlacement) -> None:
+        self._placing.find(step.message_id)
+
+    def _send_reply(self, step: steps.SendReply) -> None:
+        _finish(self._replies.get(step.reply_id), "")
+
+    def _refuse_reply(self, step: steps.RefuseReply) -> None:
+        _finish(self._replies.get(step.reply_id), step.reason)
+
+    def _give_reply(self, step: steps.GiveReply) -> None:
+        _finish(self._given.get(step.message_id), "")
+
+    def _withhold_reply(self, step: steps.WithholdReply) -> None:
+        _finish(self._given.get(step.message_id), step.reason or step.code)
+
+    def _refuse(self, step: steps.Refuse) -> None:
+        self._admitting.discard(step.message_id)
+        if step.code == steps.NOT_STORED:
+            self._unplaced.discard(step.message_id)
+        self._say(step.code, step.message_id, step.reason)
+
+    def _report(self, step: steps.Report) -> None:
+        self._say(step.code, step.message_id, step.reason)
+
+    def _detach(self, _step: steps.Detach) -> None:
+        self._detached.set()
+
+    def _say(self, code: str, message_id: str, reason: str) -> None:
+        if code in _RETRIED and not self._is_closing:
+            self._arm_retry()
+        if code not in _QUIET:
+            self._errors.report(f"message {message_id}", f"{code}: {reason}")
+
+    def _arm_retry(self) -> None:
+        if self._retry is None:
+            self._retry = self._loop.call_later(self._retry_s, self._try_again)
+            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.happen(happenings.RetryDue())
+        if self._retry is None:
+            self._retry_s = FIRST_RETRY_S
+
+    def _stop_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    _STEPS: dict[type[Record], Callable[[Engine, Any], None]] = {
+        steps.Checkpoint: _checkpoint,
+        steps.Place: _place,
+        steps.Wake: _wake,
+        steps.FindPlacement: _find,
+        steps.SendReply: _send_reply,
+        steps.RefuseReply: _refuse_reply,
+        steps.GiveReply: _give_reply,
+        steps.WithholdReply: _withhold_reply,
+        steps.Refuse: _refuse,
+        steps.Report: _report,
+        steps.Detach: _detach,
+    }
+
+
+def _frame(one: steps.Placeable) -> Framed:
+    return Framed(text=frame_message(one), **one.present())
+
+
+def _finish(waiting: asyncio.Future[str] | None, reason: str) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(reason)

@@ -1,0 +1,52 @@
+"""What a session's end can fail with, beside what its connection can (``libintercom.errors``).
+
+Owns the errors of joining as a session and of using one that is not there. What becomes of a message is an outcome,
+never an error.
+"""
+
+from __future__ import annotations
+
+from libintercom.errors import EXIT_UNREACHABLE, EXIT_USAGE, IntercomError
+
+
+class NativeIdUnavailable(IntercomError):
+    """The native id kept for a name cannot be read or written."""
+
+    def __init__(self, name: str, folder: str, reason: str) -> None:
+        super().__init__(name, folder, reason)
+        self.name, self.folder, self.reason = name, folder, reason
+
+    def __str__(self) -> str:
+        return (
+            f"cannot keep a session id for {self.name!r} in {self.folder}: {self.reason}. Make that folder writable, "
+            "or join with an explicit id (--session-id)."
+        )
+
+
+class Forked(IntercomError):
+    """This program was forked from the one that joined: connection and journal are its parent's."""
+
+    exit_status = EXIT_USAGE
+
+    def __init__(self, owner_pid: int) -> None:
+        super().__init__(owner_pid)
+        self.owner_pid = owner_pid
+
+    def __str__(self) -> str:
+        return (
+            f"this session belongs to process {self.owner_pid}, from which this one was forked. Join with a native id "
+            "of your own."
+        )
+
+
+class NotLive(IntercomError):
+    """The session has left, or its place was taken by a newer incarnation."""
+
+    exit_status = EXIT_UNREACHABLE
+
+    def __init__(self, during: str, found: str) -> None:
+        super().__init__(during, found)
+        self.during, self.found = during, found
+
+    def __str__(self) -> str:
+        return f"cannot {self.during}: this session {self.found}. Join again."

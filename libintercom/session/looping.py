@@ -1,0 +1,111 @@
+"""An event loop in a thread of its own, for programs without one.
+
+Owns calling a coroutine from another thread, the end of the thread, and that a program which ends without a word still
+ends in order. Does not own what runs there (``blocking``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+from libintercom.session.errors import Forked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+class LoopThread:
+    """A running loop. No daemon: the program ends only when ``stop`` was asked for, or its main thread has ended.
+
+    ``on_abandoned`` is called on the loop when the main thread ended without ``stop``; it must bring ``stop`` about.
+    """
+
+    def __init__(self, on_abandoned: Callable[[], object]) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._on_abandoned = on_abandoned
+        self._thread = threading.Thread(target=self._turn, name="intercom-session")
+        self._thread.start()
+        # A daemon, for it only waits: the interpreter joins every other thread when the main one ends, and that
+        # would wait for ever for a session that nobody leaves.
+        threading.Thread(target=self._watch_main, name="intercom-session-watch", daemon=True).start()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, run on the loop. An interrupted wait cancels it.
+
+        Raises:
+            Forked: the loop is in the program that this one was forked from.
+            RuntimeError: called on the loop itself, where waiting would never end.
+
+        """
+        future = asyncio.run_coroutine_threadsafe(self._checked(coroutine), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def finish(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Run a last coroutine, to its end whatever interrupts the wait for it, and end the thread behind it."""
+        future = asyncio.run_coroutine_threadsafe(self._checked(coroutine), self._loop)
+        future.add_done_callback(lambda _future: self.stop())
+        try:
+            future.result()
+        finally:
+            # The thread ends by itself even when this wait is interrupted.
+            self._thread.join()
+
+    def stop(self) -> None:
+        """End the loop, from whichever thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def is_current(self) -> bool:
+        """Whether the calling code runs on this loop's thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def check_owner(self) -> None:
+        """Raises Forked in a program forked from the one that made this."""
+        if os.getpid() != self._pid:
+            raise Forked(self._pid)
+
+    def _checked(self, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        try:
+            self.check_owner()
+            if self.is_current():
+                raise RuntimeError("a blocking session was called from its own callback; hand the work to another thread")
+        except BaseException:
+            coroutine.close()
+            raise
+        return coroutine
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            _cancel_all(self._loop)
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def _watch_main(self) -> None:
+        threading.main_thread().join()
+        try:
+            self._loop.call_soon_threadsafe(self._on_abandoned)
+        except RuntimeError:
+            # It was closed: somebody did stop it.
+            pass
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
