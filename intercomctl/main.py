@@ -15,7 +15,7 @@ import typer
 from typer import completion as shells
 
 from intercomctl import failures, output
-from intercomctl.commands import ask, broker, completion, config, join, metrics, send, status
+from intercomctl.commands import ask, broker, completion, config, join, journal, last, metrics, receipt, send, status
 from intercomctl.commands import list as listing
 from libintercom.version import __version__
 
@@ -30,6 +30,11 @@ COMMANDS: tuple[Command, ...] = (
     send.COMMAND,
     ask.COMMAND,
     join.COMMAND,
+    last.COMMAND,
+    receipt.COMMAND,
+    journal.SHOW,
+    journal.COLLECT,
+    journal.EXPORT,
     metrics.COMMAND,
     config.SHOW,
     config.CHECK,
@@ -43,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
 GROUPS = {
     "config": "The broker's configuration, as it would start now.",
     "broker": "Start, stop or restart the broker.",
+    "journal": "What sessions were sent, as they keep it on this machine.",
 }
 
 ABOUT = "Sessions on this machine find each other, send, ask and reply: the operator's side."

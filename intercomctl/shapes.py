@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from libintercom.outcomes import Listing, Outcome
     from libintercom.pending import PendingAsk
     from libintercom.wire.messages import BrokerHello
+    from libintercom.wire.reads import Page
 
 
 def outcome(told: Outcome) -> dict[str, Any]:
@@ -42,6 +43,17 @@ def pending(ask: PendingAsk) -> dict[str, Any]:
         "from": raw["from"],
         "text": ask.inbound.message.content.text,
         "receivedAtMs": ask.at_ms,
+    }
+
+
+def page(first: Page, last: Page, text: str) -> dict[str, Any]:
+    """``entryId, offset, text, nextOffset, total``: what was read of a response; ``nextOffset`` is null at its end."""
+    return {
+        "entryId": first.entry_id,
+        "offset": first.offset,
+        "text": text,
+        "nextOffset": last.next_offset,
+        "total": first.total,
     }
 
 

@@ -40,7 +40,8 @@ _READ_REMEDIES = {
 def page_text(to: str, page: Page, call: str) -> str:
     """One page of a session's last response; ``call`` says how to go on."""
     end = page.total if page.next_offset is None else page.next_offset
-    head = f"**Last response of {make_line(to)}** (entry {make_line(page.entry_id)}, {page.offset}-{end} of {page.total})"
+    where = f"entry {make_line(page.entry_id)}, {page.offset}-{end} of {page.total}"
+    head = f"**Last response of {make_line(to)}** ({where})"
     return _paged(f"{head}\n\n{make_printable(page.text)}", to, page, call)
 
 
@@ -49,11 +50,14 @@ def message_page_text(page: Page, call: str) -> str:
     return _paged(make_printable(page.text), "", page, call)
 
 
-def _paged(text: str, to: str, page: Page, call: str) -> str:
-    if page.next_offset is None:
-        return text
+def following_text(to: str, page: Page, call: str) -> str:
+    """How to read on behind a page that is not the last."""
     following = call.format(to=make_line(to), entry_id=make_line(page.entry_id), offset=page.next_offset)
-    return f"{text}\n\nThe text goes on: {following}"
+    return f"The text goes on: {following}"
+
+
+def _paged(text: str, to: str, page: Page, call: str) -> str:
+    return text if page.next_offset is None else f"{text}\n\n{following_text(to, page, call)}"
 
 
 def failed_read_text(to: str, code: str, reason: str) -> str:
@@ -65,14 +69,47 @@ def failed_read_text(to: str, code: str, reason: str) -> str:
     return f'Nothing was read from "{make_line(to)}": {said}.{remedy}'
 
 
-def asks_text(asks: Sequence[Shown], now_ms: int, title: str = "Questions that wait for your reply") -> str:
-    """One line for each question: ``messageId``, ``from`` (a row), ``text`` and ``receivedAtMs``."""
-    lines = [f"**{title} ({len(asks)}):**"]
-    for ask in asks:
-        sender = ask["from"]
-        name = make_line(sender.get("name") or sender["id"][:8])
-        text = make_line(" ".join(str(ask["text"]).split()))
+def receipt_text(to: str, receipt: Shown) -> str:
+    """The facts of a receipt (wire.md 9.4), one a line; each says only what was observed."""
+    sender = receipt["sender"]
+    lines = {
+        "Message": receipt["messageId"],
+        "Root session": receipt["rootSessionId"],
+        "Sender": f"{sender['peerId']} (root {sender.get('rootSessionId', 'not recorded')})",
+        "Delivery asked for": receipt["delivery"] or "none named",
+        "Received": _time_text(receipt["receivedAt"]),
+        "Recorded": f"yes, entry {receipt['checkpointEntryId']}",
+        "Held back at first": _observed(receipt["queued"]),
+        "Given to the host": _observed(receipt["nativeHandoff"]),
+        "Placed by the host": f"yes, entry {receipt['placementEntryId']}" if receipt["placementEntryId"] else "not seen",
+        "Discarded": _observed(receipt["discarded"]),
+        "Text, SHA-256": receipt["textSha256"],
+    }
+    told = [f"**{name}:** {make_line(str(value))}" for name, value in lines.items()]
+    return "\n".join([f"**Receipt of {make_line(to)}**", *told])
+
+
+def _observed(is_seen: bool) -> str:
+    return "yes" if is_seen else "not seen"
+
+
+def _time_text(at_ms: float) -> str:
+    """A time of the wire in UTC; a number that no calendar holds stands as it is."""
+    import time  # imported here: hosts show receipts to nobody
+
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_ms / 1000))
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms:g} ms"
+
+
+def views_text(title: str, views: Sequence[Shown], now_ms: int) -> str:
+    """A line for each view of what waits (``session.views``): its ID, its sender, its age, the beginning of its text."""
+    lines = [f"**{title} ({len(views)}):**"]
+    for view in views:
+        text = make_line(" ".join(str(view["text"]).split()))
         short = text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…"
-        whose = f"{name} ({make_line(sender['id'])})"
-        lines.append(f"• {make_line(ask['messageId'])} from {whose}, {age_text(ask['receivedAtMs'], now_ms)}: {short}")
+        whose = f"{make_line(view['sender'])} ({make_line(view['senderId'])})"
+        age = age_text(view["receivedAtMs"], now_ms)
+        lines.append(f"• {make_line(view['messageId'])} from {whose}, {age}: {short}")
     return "\n".join(lines)

@@ -6,6 +6,7 @@ Owns the way from a call to its result. Does not own reading the call (``calls``
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ class Actions:
 
     def __init__(self, session: AsyncSession, shelf: Shelf, ask_timeout_s: float) -> None:
         self._session, self._shelf, self._ask_timeout_s = session, shelf, ask_timeout_s
+        # Two calls at once share out what waits.
+        self._looking = asyncio.Lock()
         self._verbs: dict[str, Callable[[Call], Awaitable[Result]]] = {
             LIST: self._list,
             STATUS: self._status,
@@ -70,8 +73,7 @@ class Actions:
             result = _failed(mistake.action, "invalid_call", mistake.reason)
         except IntercomError as failure:
             result = _failed(action, "failed", str(failure))
-        unshown = [one for one in self._shelf.unshown() if one.message_id not in result.shown]
-        return result.ended(len(unshown))
+        return result.ended(self._session.waiting)
 
     # ------------------------------------------------------------------ who is there
 
@@ -90,7 +92,7 @@ class Actions:
             session_id=self._session.session_id,
             broker=self._session.broker,
             project_id=self._session.profile.project_id,
-            pending=len(self._shelf),
+            pending=self._session.waiting,
             children_call=list_texts.TOOL_CHILDREN_CALL,
         )
         note = self._session.journal_note
@@ -147,18 +149,33 @@ class Actions:
     # ------------------------------------------------------------------ reading
 
     async def _pending(self, call: Call) -> Result:
-        waiting = self._shelf.unshown()
-        shown = showing.show(waiting) if call.entry_id is None else _continued(waiting, call)
+        async with self._looking:
+            shown = await self._show(call)
         if shown.error is not None:
-            return _failed(PENDING, shown.error.code, read_texts.failed_read_text(call.entry_id or "", *_parts(shown)))
-        in_text = set(shown.completed) | {one.message_id for one in waiting}
-        views = [view for view in self._session.pending() if view["messageId"] not in in_text]
+            text = read_texts.failed_read_text(call.entry_id or "", shown.error.code, shown.error.reason)
+            return _failed(PENDING, shown.error.code, text)
         blocks = [shown.text] if shown.text else []
-        for title, state in _VIEWS:
-            kept = [view for view in views if view["state"] == state]
+        views = [view for view in self._session.pending() if view["messageId"] not in shown.completed]
+        for title, kind in _BLOCKS:
+            # A question that was not shown yet is among the messages that wait.
+            kept = [view for view in views if view["kind"] == kind and view.get("isShown", True)]
             if kept:
-                blocks.append(read_texts.asks_text(kept, _now_ms(), title))
+                blocks.append(read_texts.views_text(title, kept, _now_ms()))
         return Result("\n\n".join(blocks) or "No message and no question waits.", shown=shown.completed)
+
+    async def _show(self, call: Call) -> showing.Showing:
+        """What this call shows of the messages that wait; those that it does not show to their end wait on."""
+        if not self._session.waiting:
+            return showing.show([]) if call.entry_id is None else showing.no_such()
+        self._session.turn_started()
+        batch = await self._shelf.collect(_COLLECT_S)
+        shown = showing.show(batch) if call.entry_id is None else showing.show_page(batch, call.entry_id, call.offset)
+        for message in batch:
+            if message.message_id in shown.begun:
+                self._shelf.keep(message)
+        self._shelf.drop(shown.completed)
+        self._session.returned([one.message_id for one in batch if one.message_id not in shown.completed])
+        return shown
 
     async def _last(self, call: Call) -> Result:
         try:
@@ -171,28 +188,19 @@ class Actions:
         return Result(read_texts.page_text(call.to, page, read_texts.TOOL_LAST_CALL), facts)
 
 
-# The blocks of ``pending`` behind the messages: title and the state of the views in it.
-_VIEWS = (
-    ("Questions that wait for your reply", "waiting"),
-    ("Perhaps shown before; they are not shown again by themselves", "uncertain"),
+# The blocks of ``pending`` behind the messages: title and the kind of the views in it.
+_BLOCKS = (
+    ("Questions that wait for your reply", "ask"),
+    ("Perhaps shown before the server was ended; not shown again by themselves", "uncertain"),
 )
+# Handing over takes one commit of the journal; a disk that stands still is not waited for.
+_COLLECT_S = 5.0
 
 
 def _failed(action: str, code: str, text: str) -> Result:
     """A call that came to nothing; one about a message says that nothing was sent."""
     facts = unsent_facts(code, text) if action in MESSAGES else {"code": code}
     return Result(text, facts, is_error=True)
-
-
-def _continued(waiting: Any, call: Call) -> showing.Showing:
-    chosen = next((one for one in waiting if one.message_id == call.entry_id), None)
-    if chosen is None:
-        return showing.Showing("", error=ReadError(code="entry_not_found", reason="no message of that ID waits"))
-    return showing.show_page(chosen, call.offset)
-
-
-def _parts(shown: showing.Showing) -> tuple[str, str]:
-    return ("", "") if shown.error is None else (shown.error.code, shown.error.reason)
 
 
 def _attached(call: Call) -> dict[str, Any]:

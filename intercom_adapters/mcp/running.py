@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 
 from intercom_adapters.mcp.actions import Actions
 from intercom_adapters.mcp.server import ToolServer
-from intercom_adapters.mcp.shelf import Marks, Shelf
+from intercom_adapters.mcp.shelf import Shelf
 from intercom_adapters.mcp.stdout import Stdout
 from libintercom.errors import EXIT_DONE
-from libintercom.identity import make_uuid, sha256_hex
-from libintercom.paths import find_places
+from libintercom.identity import make_uuid
 from libintercom.session.aio import AsyncSession
 
 if TYPE_CHECKING:
     from libintercom.profile import Profile
 
-# Beside the journals: which messages were being shown.
-_MARKS_FOLDER = "shown"
+# What a placement's entry ID begins with: a result of this server, which has no history of its own.
+_ENTRY = "mcp-"
 
 
 async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
@@ -35,7 +34,7 @@ async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
 
     """
     ended = _await_signals()
-    shelf = Shelf(Marks(marks_path(native_id)))
+    shelf = Shelf()
     session = await AsyncSession.join(profile, native_id=native_id, host=shelf)
     try:
         _tell_start(session)
@@ -45,23 +44,14 @@ async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
     return EXIT_DONE
 
 
-def marks_path(native_id: str) -> str:
-    """Where a native session's marks are kept."""
-    name = sha256_hex(native_id.encode("utf-8", "surrogatepass"))
-    return os.path.join(find_places().state_dir, _MARKS_FOLDER, f"{name}.json")
-
-
 async def _serve(session: AsyncSession, shelf: Shelf, ask_timeout_s: float, ended: asyncio.Event) -> None:
-    async def place(shown: tuple[str, ...]) -> None:
-        await session.placed({message_id: f"shown:{make_uuid()}" for message_id in shown})
-        shelf.settle(shown)
-        await session.consumed(shown)
+    def place(shown: tuple[str, ...]) -> None:
+        session.placed({message_id: f"{_ENTRY}{make_uuid()}" for message_id in shown})
 
-    server = ToolServer(Actions(session, shelf, ask_timeout_s), Stdout(), begin=shelf.take, finish=place)
+    server = ToolServer(Actions(session, shelf, ask_timeout_s), Stdout(), on_written=place)
     serving = asyncio.ensure_future(server.serve())
     stopping = asyncio.ensure_future(ended.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    await server.settle()
     # Told to end, it leaves the read of standard input that nothing can interrupt to the end of the program.
     if serving.done():
         stopping.cancel()

@@ -18,7 +18,7 @@ from libintercom.printable import make_line
 from libintercom.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from mcp.server.context import ServerRequestContext
 
@@ -33,19 +33,12 @@ PROGRESS_S = 5.0
 
 
 class ToolServer:
-    """One server for one agent. ``begin`` and ``finish`` frame what a result shows: before and after it is written."""
+    """One server for one agent. ``on_written`` hears which messages a result showed, once it left this program whole."""
 
     def __init__(
-        self,
-        actions: Actions,
-        stdout: Stdout,
-        *,
-        begin: Callable[[tuple[str, ...]], None],
-        finish: Callable[[tuple[str, ...]], Awaitable[None]],
+        self, actions: Actions, stdout: Stdout, *, on_written: Callable[[tuple[str, ...]], object]
     ) -> None:
-        self._actions, self._stdout = actions, stdout
-        self._begin, self._finish = begin, finish
-        self._finishing: set[asyncio.Task[None]] = set()
+        self._actions, self._stdout, self._on_written = actions, stdout, on_written
         self._server: Server[Any] = Server(
             SERVER_NAME,
             version=__version__,
@@ -60,11 +53,6 @@ class ToolServer:
         async with stdio_server(stdout=self._stdout) as (incoming, outgoing):  # type: ignore[arg-type]
             await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
-    async def settle(self) -> None:
-        """Wait until what was shown is written down."""
-        if self._finishing:
-            await asyncio.wait(self._finishing)
-
     async def _list_tools(
         self, _request: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -78,20 +66,9 @@ class ToolServer:
         arguments = params.arguments or {}
         async with _Progress(request, str(arguments.get("to", "")), self._actions.ask_timeout_s) as progress:
             result = await self._actions.run(arguments, progress.begin)
-        if result.shown:
-            self._show(request, result.shown)
+        if result.shown and request.request_id is not None:
+            self._stdout.tell_written(request.request_id, lambda: self._on_written(result.shown))
         return _answer(result)
-
-    def _show(self, request: ServerRequestContext[Any], shown: tuple[str, ...]) -> None:
-        """The messages are being shown; once the answer was written, they are placed."""
-        self._begin(shown)
-        if request.request_id is not None:
-            self._stdout.tell_written(request.request_id, lambda: self._place(shown))
-
-    def _place(self, shown: tuple[str, ...]) -> None:
-        task = asyncio.ensure_future(self._finish(shown))
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
 
 
 class _Progress:

@@ -9,26 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from libintercom.read_texts import TOOL_PENDING_CALL, message_page_text
-from libintercom.session.pages import cut_page
+from libintercom.session.pages import PagedText
 from libintercom.wire.reads import MAX_PAGE_UNITS, ReadError, utf16_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from libintercom.session.host import Placeable
+    from libintercom.session.host import Framed
 
-# What hosts let a tool say before they cut it starts at about 10,000 tokens; a page of the last response is known to fit.
+# Hosts cut what a tool says from about 10,000 tokens on; a page of a last response is what the seeds trust to fit.
 BUDGET_UNITS = MAX_PAGE_UNITS
 
 
 class Showing:
-    """``text`` is what to show; ``completed`` the IDs of the messages whose end it shows. ``error``: a bad page."""
+    """``text``: what to show; ``completed``: the IDs of the messages whose end it shows; ``begun``: of one cut short.
 
-    def __init__(self, text: str, completed: tuple[str, ...] = (), error: ReadError | None = None) -> None:
-        self.text, self.completed, self.error = text, completed, error
+    ``error`` says why nothing can be shown.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        completed: tuple[str, ...] = (),
+        begun: tuple[str, ...] = (),
+        error: ReadError | None = None,
+    ) -> None:
+        self.text, self.completed, self.begun, self.error = text, completed, begun, error
 
 
-def show(waiting: Sequence[Placeable]) -> Showing:
+def show(waiting: Sequence[Framed]) -> Showing:
     """The oldest messages that fit; at least a page of the first."""
     texts: list[str] = []
     completed: list[str] = []
@@ -41,14 +50,21 @@ def show(waiting: Sequence[Placeable]) -> Showing:
         texts.append(one.text)
         completed.append(one.message_id)
     if waiting and not completed:
-        return show_page(waiting[0], 0)
+        return show_page(waiting, waiting[0].message_id, 0)
     return Showing("\n\n".join(texts), tuple(completed))
 
 
-def show_page(one: Placeable, offset: int) -> Showing:
+def show_page(waiting: Sequence[Framed], message_id: str, offset: int) -> Showing:
     """One message from ``offset`` on, in UTF-16 code units of its framed text."""
-    page = cut_page(one.message_id, one.text, offset, BUDGET_UNITS)
+    chosen = next((one for one in waiting if one.message_id == message_id), None)
+    if chosen is None:
+        return no_such()
+    page = PagedText(message_id, chosen.text).page(offset, BUDGET_UNITS)
     if isinstance(page, ReadError):
         return Showing("", error=page)
-    completed = (one.message_id,) if page.next_offset is None else ()
-    return Showing(message_page_text(page, TOOL_PENDING_CALL), completed)
+    text = message_page_text(page, TOOL_PENDING_CALL)
+    return Showing(text, (message_id,)) if page.next_offset is None else Showing(text, begun=(message_id,))
+
+
+def no_such() -> Showing:
+    return Showing("", error=ReadError(code="entry_not_found", reason="no message of that ID waits"))
