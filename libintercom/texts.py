@@ -14,6 +14,8 @@ from libintercom.printable import make_line, make_printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable
+
     from libintercom.drafts import SendOptions
     from libintercom.inbound import Inbound
     from libintercom.outcomes import Answered, Outcome
@@ -29,6 +31,10 @@ _EFFECTS = {
     "queue": "wakes idle recipients and waits for the end of an active recipient's turn",
     "passive": "wakes nobody; the recipient reads it at its next turn",
 }
+# The same where the recipient's host cannot do that (sessions.md section 2): nobody is told more than is true.
+_NEXT_PROMPT = "this host reads at its next prompt"
+_NO_STEER = "wakes idle recipients; this host cannot steer, so an active one reads it after its turn"
+_NO_WAKE = "this host is not woken; it reads when it next looks"
 _DEFAULT = "steer"
 # A code fence must be longer than any run of its character inside, and at least three long.
 _FENCE_RUN = re.compile("~{3,}")
@@ -56,18 +62,34 @@ def reply_text(to: str, reply: Inbound) -> str:
     return f"**Reply from {make_line(to)}:**\n{content_text(reply.message.content)}"
 
 
-def content_text(content: Content) -> str:
-    """A message's text, its attachments behind a rule, each in a fence that its own text cannot close."""
-    text = make_printable(content.text)
+def content_text(content: Content, clean: Callable[[str], str] = make_printable) -> str:
+    """A message's text, its attachments behind a rule, each in a fence that its own text cannot close.
+
+    ``clean``: what is done to the peer's words; by default they are made fit for a terminal.
+    """
+    text = clean(content.text)
     if not content.attachments:
         return text
-    return "\n\n".join([text, "---", *(_attachment_text(attachment) for attachment in content.attachments)])
+    return "\n\n".join([text, "---", *(_attachment_text(attachment, clean) for attachment in content.attachments)])
+
+
+def effect_text(delivery: str | None, host: Host | None = None) -> str:
+    """What a delivery does to a recipient with this host; without a word about the host, what the seeds promise."""
+    if host is None or delivery == "passive":
+        return _EFFECTS[delivery or _DEFAULT]
+    if host.prompt_only:
+        return _NEXT_PROMPT
+    if not host.wake:
+        return _NO_WAKE
+    if not host.steer and delivery != "queue":
+        return _NO_STEER
+    return _EFFECTS[delivery or _DEFAULT]
 
 
 def sent_text(to: str, outcome: Outcome, options: SendOptions, host: Host | None = None) -> str:
-    """What became of an accepted send: ``options`` are those it was sent with, ``host`` what its recipient's can."""
+    """What became of an accepted send: ``options`` are those it was sent with, ``host`` the recipient's own word."""
     delivery = options.get("delivery")
-    effect = _effect(delivery or _DEFAULT, host)
+    effect = effect_text(delivery, host)
     replaced = options.get("thread_id") if options.get("queue_mode") == "replace" else None
     how = [f"{delivery}; {effect}" if delivery else f"defaults to {_DEFAULT}; {effect}"]
     if replaced:
@@ -114,13 +136,6 @@ def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
         "To wait, ask with delivery steer or queue.",
     }[answered.ended_by]
-
-
-def _effect(delivery: str, host: Host | None) -> str:
-    """What a delivery does to this recipient; a host that only reads at its prompts is neither woken nor steered."""
-    if host is not None and host.prompt_only and delivery != "passive":
-        return "wakes nobody there; this host reads at its next prompt"
-    return _EFFECTS[delivery]
 
 
 def _question_text(outcome: Outcome) -> str:
@@ -170,8 +185,8 @@ def _names(candidates: tuple[Candidate, ...]) -> str:
     )
 
 
-def _attachment_text(attachment: Attachment) -> str:
-    content = make_printable(attachment.content)
+def _attachment_text(attachment: Attachment, clean: Callable[[str], str]) -> str:
+    content = clean(attachment.content)
     longest = max((len(run) for run in _FENCE_RUN.findall(content)), default=_SHORTEST_FENCE - 1)
     fence = "~" * (longest + 1)
     language = make_line(attachment.language or "")

@@ -39,6 +39,8 @@ _TAKEN_UP = {
 
 
 class Admissions:
+    """What came, and what became of it before it is offered."""
+
     def __init__(self, desk: Desk, backlog: Backlog, answers: Answers, handovers: Handovers) -> None:
         self._desk, self._backlog, self._answers, self._handovers = desk, backlog, answers, handovers
         self._remembered: OrderedDict[str, None] = OrderedDict()
@@ -71,7 +73,7 @@ class Admissions:
         )
 
     def _first_entries(self, item: Item, older: Sequence[Item], goes_at_once: bool) -> list[entries.Entry]:
-        body = {**item.admission, "generation": self._desk.generation}
+        body = self._first_body(item)
         second = entries.HANDED if goes_at_once else entries.QUEUED
         replaced = [self._desk.entry(one.message_id, entries.REPLACED, by=item.message_id) for one in older]
         return [
@@ -79,6 +81,13 @@ class Admissions:
             self._desk.entry(item.message_id, second),
             *replaced,
         ]
+
+    def _first_body(self, item: Item) -> dict[str, object]:
+        return {
+            **item.admission,
+            "session": self._desk.origin.session,
+            "generation": self._desk.origin.incarnation,
+        }
 
     def _admitted(self, item: Item, older: Sequence[Item], goes_at_once: bool) -> None:
         for other in older:
@@ -110,7 +119,7 @@ class Admissions:
             self._withhold(message.id, steps.DUPLICATE, f"it is {known_as} already")
             return
         self._remember(message.id)
-        body = {**Item(inbound, self._desk.now_ms, ADMITTING).admission, "generation": self._desk.generation}
+        body = self._first_body(Item(inbound, self._desk.now_ms, ADMITTING))
         told = [self._desk.entry(message.id, entries.REPLY_RECEIVED, by=message.reply_to or "", **body)]
         self._desk.checkpoint(told, partial(self._give, message.id), partial(self._lose, message.id))
 

@@ -12,14 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from libintercom.session.states import Live
     from libintercom.wire.record import Record
 
 
 class Desk:
-    """``new_id`` makes entry IDs (uuid4 in a real session); ``generation`` is the incarnation all of this is for."""
+    """``new_id`` makes entry IDs (uuid4 in a real session); ``origin`` is the context that all of this is for."""
 
-    def __init__(self, new_id: Callable[[], str], generation: str) -> None:
-        self._new_id, self.generation = new_id, generation
+    def __init__(self, new_id: Callable[[], str], origin: Live) -> None:
+        self._new_id, self.origin = new_id, origin
         self.now_ms = 0
         self._steps: list[Record] = []
         self._under_way: dict[tuple[str, ...], tuple[Callable[[], None], Callable[[str], None]]] = {}

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 
 from libintercom.session import entries, happenings, steps
+from libintercom.session.errors import JournalStopped
 from libintercom.session.framing import frame_message
 from libintercom.session.host import Framed
 from libintercom.session.placing import Placing
@@ -82,6 +83,8 @@ class Engine:
         self._replies: dict[str, asyncio.Future[str]] = {}
         self._given: dict[str, asyncio.Future[str]] = {}
         self._placements: dict[str, asyncio.Future[str]] = {}
+        # Whose placement is being recorded, and whose could not be.
+        self._placing_ids: set[str] = set()
         self._unrecorded: dict[str, Entry] = {}
         self._is_closing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -140,15 +143,25 @@ class Engine:
         told = {} if standing is None else {"standing": standing}
         return await self._await(self._given, message_id, happenings.ReplyArrived(inbound=inbound, **told))
 
-    async def record_placement(self, message_id: str, placement: str = "") -> str:
-        """``""`` once it is on record that the host has a message; else why not, and it may be tried again."""
+    async def record_placement(self, message_id: str) -> bool:
+        """True once it is on record that the host has a message; False when it is no longer this session's to give.
+
+        Raises JournalStopped: it could not be recorded, and may be tried again.
+        """
+        self._placements[message_id] = placed = self._loop.create_future()
         entry = self._unrecorded.pop(message_id, None)
         if entry is None:
-            event = happenings.HostPlaced(placements={message_id: placement})
-            return await self._await(self._placements, message_id, event)
-        waiting = self._placements[message_id] = self._loop.create_future()
-        self._store((entry,))
-        return await waiting
+            self.happen(happenings.HostPlaced(placements={message_id: ""}))
+        else:
+            self._store((entry,))
+        if message_id not in self._placing_ids and not placed.done():
+            # The inbox asked for nothing: the message is not with the host any more.
+            del self._placements[message_id]
+            return False
+        reason = await placed
+        if reason:
+            raise JournalStopped(message_id, reason)
+        return True
 
     async def flush(self) -> None:
         """Wait until every checkpoint asked for so far has ended."""
@@ -209,7 +222,11 @@ class Engine:
     def _report_back(self, ids: tuple[str, ...], failure: Exception | None) -> None:
         # From the journal's writer, or from here when there is none.
         reason = None if failure is None else str(failure)
-        self._loop.call_soon_threadsafe(self._settle, ids, reason)
+        try:
+            self._loop.call_soon_threadsafe(self._settle, ids, reason)
+        except RuntimeError:
+            # The loop was closed under a session that nobody left: on record it is, and nobody waits for the word.
+            pass
 
     def _settle(self, ids: tuple[str, ...], reason: str | None) -> None:
         stored = self._storing.pop(ids, ())
@@ -230,10 +247,13 @@ class Engine:
             self._unplaced.add(entry.message_id)
         elif entry.kind in entries.FINAL:
             self._unplaced.discard(entry.message_id)
+        if entry.kind == entries.PLACED:
+            self._placing_ids.add(entry.message_id)
 
     def _note_settled(self, entry: Entry, reason: str | None) -> None:
         self._admitting.discard(entry.message_id)
         if entry.kind == entries.PLACED:
+            self._placing_ids.discard(entry.message_id)
             waiting = self._placements.pop(entry.message_id, None)
             if waiting is not None:
                 _finish(waiting, reason or "")

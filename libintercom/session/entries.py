@@ -67,10 +67,11 @@ class Entry(Record):
     """One checkpoint. ``entry_id``: a uuid4; ``message_id``: ``""`` when it is about the session; ``at_ms``: Unix ms.
 
     ``body`` of ``admitted``: ``{"from": row, "message": message, "receivedAt": ms, "textSha256": hex,
-    "generation": incarnation}``, row and message exactly as received; of ``reply_received``: the same and ``"by"``, the
-    ask's ID; of ``placed``: ``{"placement": host entry id or ""}``; of ``replaced``, ``replied``, ``answering`` and
-    ``unanswered``: ``{"by": message id}``; of ``discarded``, ``uncertain``, ``expired`` and ``retired``:
-    ``{"reason": …}``; else ``{}``. It is JSON and may hold lone surrogates: dump it with ``ensure_ascii=True``.
+    "session": native id, "generation": incarnation}``, row and message exactly as received; of ``reply_received``: the
+    same and ``"by"``, the ask's ID; of ``placed``: ``{"placement": host entry id or ""}``; of ``replaced``,
+    ``replied``, ``answering`` and ``unanswered``: ``{"by": message id}``; of ``discarded``, ``uncertain``, ``expired``
+    and ``retired``: ``{"reason": …}``; else ``{}``. It is JSON and may hold lone surrogates: dump it with
+    ``ensure_ascii=True``.
     """
 
     entry_id: str = required(STRING)

@@ -6,7 +6,11 @@ never an error.
 
 from __future__ import annotations
 
-from libintercom.errors import EXIT_UNREACHABLE, EXIT_USAGE, IntercomError
+from libintercom.errors import EXIT_UNKNOWN, EXIT_UNREACHABLE, EXIT_USAGE, IntercomError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from libintercom.inbound import Inbound
 
 
 class NativeIdUnavailable(IntercomError):
@@ -50,3 +54,30 @@ class NotLive(IntercomError):
 
     def __str__(self) -> str:
         return f"cannot {self.during}: this session {self.found}. Join again."
+
+
+class JournalStopped(IntercomError):
+    """A message cannot be given to the program, for that it was could not be recorded. It is given once it can."""
+
+    def __init__(self, message_id: str, reason: str) -> None:
+        super().__init__(message_id, reason)
+        self.message_id, self.reason = message_id, reason
+
+    def __str__(self) -> str:
+        return (
+            f"message {self.message_id} waits: {self.reason} It is on record and is given as soon as that is mended, "
+            "at the latest when this session joins again."
+        )
+
+
+class ReplyWithheld(IntercomError):
+    """A reply came and could not be recorded first, so it does not count as received. ``reply`` is what came."""
+
+    exit_status = EXIT_UNKNOWN
+
+    def __init__(self, message_id: str, reply: Inbound, reason: str) -> None:
+        super().__init__(message_id, reply, reason)
+        self.message_id, self.reply, self.reason = message_id, reply, reason
+
+    def __str__(self) -> str:
+        return f"the reply to ask {self.message_id} came and was not recorded: {self.reason}"

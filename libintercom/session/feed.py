@@ -51,6 +51,12 @@ class Feed:
         self._is_closed, self._failure = True, failure
         self._wake()
 
+    async def stop(self) -> None:
+        """Close, and wait for the placement that is being recorded."""
+        self.close()
+        if self._placing is not None:
+            await asyncio.wait([self._placing])
+
     def is_given(self, message_id: str) -> bool:
         """Whether the program has this message and did not ask for the next one."""
         return self._given is not None and self._given.message.id == message_id
@@ -90,7 +96,8 @@ class Feed:
         if failure is not None:
             self._happen(TurnEnded(is_ok=True, consumed_ids=()))
             raise failure
-        self._host.drop_first()
+        if self._host.first() is first:
+            self._host.drop_first()
         if placing.result():
             parts = {name: getattr(first.inbound, name) for name in ("row", "message", "raw")}
             self._given = Arrival(text=first.text, **parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from libintercom.session.pages import cut_page
+from libintercom.session.pages import PagedText
 from libintercom.session.steps import Placeable
 from libintercom.wire.messages import Host as Abilities
 from libintercom.wire.record import Record, required
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any, Protocol, Union
 
-    from libintercom.wire.reads import Page
+    from libintercom.wire.reads import Page, ReadError
 
 
 class Framed(Placeable):
@@ -71,7 +71,7 @@ class HostFailed(Exception):
 
 if TYPE_CHECKING:
     Finding = Union[Placed, Absent, CannotTell]
-    Response = Union[Page, EmptyHistory, EntryNotFound]
+    Response = Union[Page, ReadError, EmptyHistory, EntryNotFound]
 
     class Host(Protocol):
         """The program behind a session. ``place``, ``find_placement`` and ``last_response`` may be coroutines.
@@ -96,10 +96,7 @@ if TYPE_CHECKING:
             """Start a turn on what was placed."""
 
         def last_response(self, entry: str | None, offset: int, limit: int) -> Response | Awaitable[Response]:
-            """A page of the last completed response, or of the one with that entry ID; UTF-16 code units.
-
-            Raises InvalidOffset (``pages``).
-            """
+            """A page of the last completed response, or of the one with that entry ID (``pages.PagedText``)."""
 
 
 # Enough for readers who page through one response while newer ones come.
@@ -116,7 +113,7 @@ class QueueHost:
     def __init__(self) -> None:
         self.is_busy = False
         self._waiting: deque[Framed] = deque()
-        self._responses: deque[tuple[str, str]] = deque(maxlen=KEPT_RESPONSES)
+        self._responses: deque[PagedText] = deque(maxlen=KEPT_RESPONSES)
         self._on_arrival: Callable[[], object] | None = None
 
     def __len__(self) -> int:
@@ -147,17 +144,17 @@ class QueueHost:
     def last_response(self, entry: str | None, offset: int, limit: int) -> Response:
         if not self._responses:
             return EmptyHistory()
-        wanted = self._responses[-1][0] if entry is None else entry
-        for entry_id, text in self._responses:
-            if entry_id == wanted:
-                return cut_page(entry_id, text, offset, limit)
+        wanted = self._responses[-1].entry_id if entry is None else entry
+        for response in self._responses:
+            if response.entry_id == wanted:
+                return response.page(offset, limit)
         return EntryNotFound()
 
     # ------------------------------------------------------------------ the program's side
 
     def record_response(self, entry_id: str, text: str) -> None:
         """The program completed a response; others may read it from now on."""
-        self._responses.append((entry_id, text))
+        self._responses.append(PagedText(entry_id, text))
 
     def first(self) -> Framed | None:
         """The message that comes next; it stays in line."""

@@ -8,11 +8,13 @@ Driven so, one ``Inbox`` per generation, by one thread at a time:
 1. ``handle(Recovered(journal.unfinished()), …)`` first; what arrives before is admitted and offered after recovery.
 2. For each message: look its ID up in the journal, check its guard (``guards``; refused = stop here), then
    ``handle(Arrived(inbound, standing), at_ms, generation)``.
-3. Carry out the returned steps in order. ``Checkpoint``: append, and when it settles ``handle(Checkpointed(step.entry_ids))``
-   or ``CheckpointFailed``; without a journal say ``Checkpointed`` at once. ``Place``: call the host, then ``HostPlaced``,
-   ``HostRefused`` or ``HostUnsure`` for every message of the batch. ``FindPlacement``: ask the host, then a ``Placement…``.
+3. Carry out the returned steps in order. ``Checkpoint``: append, and when it settles
+   ``handle(Checkpointed(step.entry_ids))`` or ``CheckpointFailed``; without a journal say ``Checkpointed`` at once.
+   ``Place``: call the host, then ``HostPlaced``, ``HostRefused`` or ``HostUnsure`` for every message of the batch.
+   ``FindPlacement``: ask the host, then say what it answered (``PlacementFound``, ``…Absent``, ``…Unknown``).
 4. Replies: ``tracker.resolve``, ``ReplyBegan``, and on ``SendReply`` send, then ``ReplyEnded``.
-5. ``ShutdownBegan``, and when ``Detach`` came, let go. After ``ContextInvalidated`` nothing is stored or placed any more.
+5. ``ShutdownBegan``, and when ``Detach`` came, let go. After ``ContextInvalidated`` nothing is stored or placed.
+6. Give ``PeerLeft`` only where the broker does not tell ``AskEnded`` (no ``ext:1``): a kept ask outlives its asker.
 
 ``at_ms`` is Unix milliseconds; ``generation`` the incarnation a callback was made for: another one's are refused.
 """
@@ -47,7 +49,7 @@ class Inbox:
 
     def __init__(self, context: Live, abilities: Host, new_id: Callable[[], str]) -> None:
         self.context: Context = context
-        self._desk = Desk(new_id, context.incarnation)
+        self._desk = Desk(new_id, context)
         self._backlog = Backlog()
         self._answers = Answers(self._desk, self._backlog)
         self._placed = PlacedInputs(self._desk)
@@ -87,7 +89,7 @@ class Inbox:
 
     @property
     def is_live(self) -> bool:
-        return states.is_current(self.context, self._desk.generation)
+        return states.is_current(self.context, self._desk.origin.incarnation)
 
     def uncertain(self) -> list[Item]:
         """Messages of which nobody knows whether the host has them; a person decides."""

@@ -24,12 +24,15 @@ _LOST_WITH_IT = "what this session was sent is lost when it ends"
 
 
 class Opened:
-    """``note``: why there is no journal, or that a damaged one was set aside; ``""`` when all is well."""
+    """``note``: why there is no journal, or that a damaged one was set aside; ``""`` when all is well.
 
-    __slots__ = ("is_journal", "ledger", "note")
+    ``folder``: where the journal is; ``""`` when there is none.
+    """
 
-    def __init__(self, ledger: Ledger, note: str, *, is_journal: bool) -> None:
-        self.ledger, self.note, self.is_journal = ledger, note, is_journal
+    __slots__ = ("folder", "ledger", "note")
+
+    def __init__(self, ledger: Ledger, note: str, folder: str = "") -> None:
+        self.ledger, self.note, self.folder = ledger, note, folder
 
 
 async def open_ledger(native_id: str, wanted: Journal | bool, folder: str | None) -> Opened:
@@ -38,9 +41,9 @@ async def open_ledger(native_id: str, wanted: Journal | bool, folder: str | None
     A ``Journal`` that the caller opened is taken as it is.
     """
     if wanted is False:
-        return Opened(VolatileJournal(), NOT_WANTED, is_journal=False)
+        return Opened(VolatileJournal(), NOT_WANTED)
     if wanted is not True:
-        return Opened(wanted, _word(wanted), is_journal=True)
+        return Opened(wanted, _word(wanted), os.path.dirname(wanted.path))
     # Imported here: a session that wants none does without SQLite.
     from libintercom.session.journal import Journal, JournalBusy, JournalUnavailable
 
@@ -51,8 +54,8 @@ async def open_ledger(native_id: str, wanted: Journal | bool, folder: str | None
         # It reads and checks files.
         journal = await asyncio.get_running_loop().run_in_executor(None, open_it)
     except (JournalBusy, JournalUnavailable) as error:
-        return Opened(VolatileJournal(), f"{error} This session runs without a journal: {_LOST_WITH_IT}.", is_journal=False)
-    return Opened(journal, _word(journal), is_journal=True)
+        return Opened(VolatileJournal(), f"{error} This session runs without a journal: {_LOST_WITH_IT}.")
+    return Opened(journal, _word(journal), os.path.dirname(journal.path))
 
 
 async def close_ledger(ledger: Ledger, owner_pid: int) -> None:

@@ -44,7 +44,7 @@ def activate(context: Context, session: str, incarnation: str) -> Live:
         ValueError: ``context`` is live, or a part of the new one is empty.
     """
     if isinstance(context, Live):
-        raise ValueError(f"session {context.session} is still live; invalidate it first")
+        raise ValueError(f"session {context.session} is still live; invalidate it first")  # noqa: TRY004 - a state, not a type
     if not session or not incarnation:
         raise ValueError("a live context needs a session and an incarnation")
     return Live(session=session, incarnation=incarnation)

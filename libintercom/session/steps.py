@@ -6,10 +6,13 @@ Owns the vocabulary that ``Inbox.handle`` answers with. Does not own carrying it
 from __future__ import annotations
 
 from libintercom.inbound import Inbound
-from libintercom.session.entries import Entry
 from libintercom.wire.messages import DELIVERIES, nested
 from libintercom.wire.record import Record, required
 from libintercom.wire.values import ANYTHING, BOOL, COUNT, STRING, one_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from libintercom.session.entries import Entry
 
 # Why a message was not admitted. ``duplicate``: known already, by whatever end; ``stale``: this inbox's context is
 # over; ``not_stored``: the journal could not take it; ``unreadable``: a stored one breaks the rules of this version.

@@ -249,7 +249,7 @@ def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by:
 @pytest.mark.parametrize("delivery", ["steer", "queue"])
 def test_a_host_that_reads_at_prompts_is_not_said_to_be_woken(delivery: str) -> None:
     text = sent_text("reviewer", DELIVERED, {"delivery": delivery}, Host(prompt_only=True))
-    assert text == f"Message sent to reviewer ({delivery}; wakes nobody there; this host reads at its next prompt)"
+    assert text == f"Message sent to reviewer ({delivery}; this host reads at its next prompt)"
 
 
 def test_a_breadcrumb_is_the_same_for_every_host() -> None:
@@ -258,7 +258,7 @@ def test_a_breadcrumb_is_the_same_for_every_host() -> None:
     )
 
 
-@pytest.mark.parametrize("host", [None, Host(), Host(prompt_only=False, steer=True)])
+@pytest.mark.parametrize("host", [None, Host(prompt_only=False, wake=True, steer=True)])
 def test_another_host_changes_nothing(host: Host | None) -> None:
     assert sent_text("reviewer", DELIVERED, {}, host) == sent_text("reviewer", DELIVERED, {})
 

@@ -1,0 +1,76 @@
+"""Answering those who read from this session: its last response, and what its journal knows of a message.
+
+Owns turning the host's and the journal's word into the answer of wire.md 9.4; nobody is woken. Does not own the frames
+(``libintercom.wire.reads``) nor who may read: the broker checked that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from libintercom.session.host import EmptyHistory, EntryNotFound
+from libintercom.session.placing import settle_response
+from libintercom.session.receipts import make_receipt
+from libintercom.wire.reads import LAST, ReadError, clamp_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol, Union
+
+    from libintercom.session.engine import Ledger
+    from libintercom.session.host import Host
+    from libintercom.wire.reads import NativeReceipt, Page
+
+    ReadAnswer = Union[Page, NativeReceipt, ReadError]
+
+    class ReadRequest(Protocol):
+        """The members of a ``read_request`` that are looked at here."""
+
+        kind: str
+        entry_id: str | None
+        offset: int | None
+        limit: int | None
+        root_session_id: str | None
+        message_id: str | None
+
+
+# The broker waits five seconds (wire.md 9.4); an answer behind that is nobody's.
+READ_TIMEOUT_S = 4.5
+
+_EMPTY = ReadError(code="empty_history", reason="this session has completed no response yet")
+_GONE = ReadError(code="entry_not_found", reason="that response is not there, or can no longer be read")
+_INACTIVE = ReadError(code="publication_unavailable", reason="this session is not active")
+
+
+def attest(ledger: Ledger | None, *, root: str, session: str, root_session_id: str, message_id: str) -> ReadAnswer:
+    """The receipt of a message, or why there is none; without a ledger the owner is inactive."""
+    if ledger is None:
+        return _INACTIVE
+    rows = ledger.receipt_rows(message_id)
+    return make_receipt(rows, root_session_id=root_session_id, message_id=message_id, session=session, root=root)
+
+
+async def read_last(host: Host, request: ReadRequest) -> ReadAnswer:
+    """A page of the host's last response, or why there is none."""
+    read = asyncio.ensure_future(
+        settle_response(host.last_response(request.entry_id, request.offset or 0, clamp_limit(request.limit)))
+    )
+    await asyncio.wait([read], timeout=READ_TIMEOUT_S)
+    if not read.done():
+        read.cancel()
+        return ReadError(code="unsupported", reason="the host did not answer in time")
+    failure = read.exception()
+    if failure is not None:
+        return ReadError(code="unsupported", reason=f"the host cannot tell: {failure}")
+    return _answer(read.result())
+
+
+def _answer(response: Any) -> ReadAnswer:
+    if isinstance(response, EmptyHistory):
+        return _EMPTY
+    answer: ReadAnswer = _GONE if isinstance(response, EntryNotFound) else response
+    return answer
+
+
+def is_last(request: ReadRequest) -> bool:
+    return request.kind == LAST
