@@ -113,6 +113,11 @@ class Places(Record):
         """Session journals and reports."""
         return f"{self.state_home}/intercom"
 
+    @property
+    def journals(self) -> str:
+        """The folder of session journals: one file for each native session of this user, whatever its broker."""
+        return f"{self.state_dir}/journals"
+
     def _digest(self) -> str:
         # Imported here: only the broker and the operator's reports need the spool, every client imports this module.
         from hashlib import sha256

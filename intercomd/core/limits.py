@@ -56,6 +56,9 @@ class Limits:
     # Asks that a recipient may owe, and that one asker may have open; the seeds' inbox holds 100.
     max_asks_per_recipient: int = 1_000
     max_asks_per_asker: int = 1_000
+    # Reads (wire.md 9.4): how long an owner has to answer, and how many one session may have open.
+    read_timeout_s: float = 5.0
+    reads_per_session: int = 32
     # A list over the byte budget is answered late, at most so late.
     max_list_delay_s: float = 2.0
     # Idle exit; None: a supervised broker never leaves by itself.

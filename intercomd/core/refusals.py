@@ -75,13 +75,18 @@ def for_dialect(frame: DeliveryFailed, sender: Session | None) -> DeliveryFailed
     return frame.replace(candidates=None, nearest=None, delivery="failed" if is_sibling else None)
 
 
+def self_target(message_id: str, to: str) -> DeliveryFailed:
+    """Nobody sends to itself."""
+    return refusal(message_id, "self_target", f'Target "{clip(to)}": that is this session; choose another one')
+
+
 def unresolved(
     message_id: str, to: str, found: Resolution, roster: Roster, sender: Session, *, may_search: bool
 ) -> DeliveryFailed:
     """Why a text selects nobody. Only what the sender may see is computed over, so nothing hidden shows."""
     circles = roster.circles_for(sender.registered)
     if found.kind == SELF:
-        return refusal(message_id, "self_target", f'Target "{clip(to)}": that is this session; choose another one')
+        return self_target(message_id, to)
     if found.kind == TOO_SHORT:
         reason = f'Target "{clip(to)}": too short; use the name, or at least {MIN_PREFIX_CHARS} characters of the ID'
         return refusal(message_id, "too_short", reason)

@@ -210,6 +210,10 @@ class Roster:
                 return ([self._group_mains[root]] if root in self._group_mains else []) + own_group
         return [self.mains, *own_group]
 
+    def mains_of(self, root: str) -> int:
+        """How many mains of this root are connected."""
+        return len(self._group_mains.get(root, ()))
+
     def visible_to(self, viewer: Registration) -> Iterable[Session]:
         """Every session that this lineage may see, in the order of lists."""
         circles = self.circles_for(viewer)

@@ -15,6 +15,7 @@ from intercomd.core.lifetime import Lifetime
 from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
 from intercomd.core.queries import Queries
+from intercomd.core.reads import Reads
 from intercomd.core.receipts import Receipts
 from intercomd.core.roster import Connection
 from intercomd.core.sends import Sends
@@ -42,7 +43,8 @@ PROTOCOL_VERSION = 1
 # The longest id that an answer repeats: with every character escaped it still leaves room in a frame.
 _MAX_ECHOED_BYTES = 65_536
 # Requests of ours, allowed to those who negotiated them; anyone else said something unknown.
-_EXTENDED = ("stats", "dead_letters")
+_EXTENDED = ("stats", "dead_letters", "read", "read_response")
+_READS = ("read", "read_response")
 
 
 class Router:
@@ -58,6 +60,7 @@ class Router:
         self.membership = Membership(self.state, self._settle_left)
         self.queries = Queries(self.state, self.obligations)
         self.flow = Flow(self.state, self.membership, self.queries)
+        self.reads = Reads(self.state, self.flow.charge_input)
         self.lifetime = Lifetime(self.state, self.flow, self.staging)
         self.lifetime.consider_idle()
 
@@ -109,6 +112,8 @@ class Router:
         action(self, connection, event)
 
     def _is_negotiated(self, connection: Connection, frame: requests.Request) -> bool:
+        if frame.type in _READS:
+            return self.reads.is_allowed(connection)
         return connection.has_ext or (connection.is_observer and frame.type == "stats")
 
     def _violate(self, conn: int, reason: str) -> None:
@@ -204,15 +209,24 @@ class Router:
         if connection.session is not None:
             self.obligations.cancel(connection.session.peer_id, _as(event, requests.CancelAsk).message_id)
 
+    def _read(self, connection: Connection, event: FrameReceived) -> None:
+        frame = _as(event, requests.Read)
+        if self._is_echoable(connection, frame.request_id):
+            self.reads.read(connection, frame, event.ids[0])
+
+    def _respond_read(self, connection: Connection, event: FrameReceived) -> None:
+        self.reads.respond(connection, _as(event, requests.ReadResponse))
+
     def _ignore(self, connection: Connection, event: FrameReceived) -> None:
         """A sibling's extension frame: heard, charged, of no effect."""
 
     # -- settled and due -----------------------------------------------------------------------------
 
     def _settle_left(self, session: Session) -> None:
-        """What a leaving session asked, owes and staged ends, its questions first."""
+        """What a leaving session asked, owes, staged and read ends, its questions first."""
         self.obligations.leave(session.peer_id)
         self.staging.leave(session.peer_id)
+        self.reads.leave(session.peer_id)
 
     def _reject(self, event: events.FrameRejected) -> None:
         self._violate(event.conn, event.reason)
@@ -272,6 +286,9 @@ class Router:
     def _stage_late(self, *key: str) -> None:
         self.staging.release((key[0], key[1], key[2]))
 
+    def _read_late(self, token: str) -> None:
+        self.reads.time_out(token)
+
     def _idle(self) -> None:
         self.lifetime.meet_idle()
 
@@ -320,6 +337,8 @@ class Router:
         requests.Ignored: _ignore,
         requests.Stats: _query,
         requests.ListDeadLetters: _query,
+        requests.Read: _read,
+        requests.ReadResponse: _respond_read,
     }
     _ON_DEADLINE: ClassVar[dict[str, Callable[..., None]]] = {
         "register": _register_late,
@@ -328,6 +347,7 @@ class Router:
         "late": _settle_late,
         "ask": _ask_late,
         "stage": _stage_late,
+        "read": _read_late,
         "accept": _retry_accepting,
         "idle": _idle,
         "stop": _stop_late,

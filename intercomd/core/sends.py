@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from intercomd.core import refusals
+from intercomd.core import guards, refusals
 from intercomd.core.asks import REPLIED, ask_of
 from intercomd.core.dedupe import Remembered, content_hash, message_key
 from intercomd.core.deliveries import Delivery
@@ -17,6 +17,7 @@ from intercomd.core.quotas import Excess
 from intercomd.core.roster import may_see
 from intercomd.core.staging import is_stageable, stage_key
 from libintercom.targets import FOUND, resolve
+from libintercom.wire.answers import DeliveryFailed
 from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
 from libintercom.wire.frames import MAX_FRAME_BYTES
 from libintercom.wire.messages import SIBLING
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from intercomd.core.staging import Staging
     from intercomd.core.state import State
     from libintercom.targets import Index
-    from libintercom.wire.answers import DeliveryFailed
     from libintercom.wire.messages import Message
     from libintercom.wire.requests import Send
 
@@ -94,14 +94,9 @@ class Sends:
         excess = self._state.quotas.charge_send(connection.conn, self._state.turn.now, size_bytes)
         if excess is not None:
             return refusals.over_limit(message.id, frame.to, excess)
-        if message.guard is not None or message.reply_hint is not None:
-            reason = (
-                f'Guarded message to "{refusals.clip(frame.to)}": this broker has no guarded delivery; nothing was sent'
-            )
-            return refusals.refusal(message.id, "guard_unsupported", reason)
-        recipient = self._aim(sender, frame.to)
-        if recipient is None:
-            return self._refuse_target(connection, sender, frame)
+        recipient = self._find_recipient(connection, sender, frame)
+        if isinstance(recipient, DeliveryFailed):
+            return recipient
         key, content = message_key(sender.peer_id, message.id), content_hash(recipient.peer_id, message_bytes)
         row = sender.row.render(is_extended=recipient.has_ext, is_guarded=recipient.has_guard)
         frame_size = INCOMING_OVERHEAD_BYTES + len(row) + len(message_bytes)
@@ -110,6 +105,11 @@ class Sends:
         if known is not None and self._is_current(attempt, known):
             return self._repeat(attempt, known)
         return self._find_fault(attempt) or attempt
+
+    def _find_recipient(self, connection: Connection, sender: Session, frame: Send) -> Session | DeliveryFailed:
+        if frame.message.guard is not None or frame.message.reply_hint is not None:
+            return guards.aim(self._state.roster, sender, frame)
+        return self._aim(sender, frame.to) or self._refuse_target(connection, sender, frame)
 
     def _aim(self, sender: Session, to: str) -> Session | None:
         """Whom a target means; None when it selects nobody, or more than one."""
@@ -168,6 +168,11 @@ class Sends:
     def _find_fault(self, attempt: Attempt) -> DeliveryFailed | None:
         """The first thing that forbids a new message, or None."""
         message, recipient, limits = attempt.message, attempt.recipient, self._state.limits
+        if message.guard is not None:
+            # Behind the memory of what was accepted: a message that may have arrived is never said not to have.
+            misfit = guards.find_fault(self._state.roster, recipient, attempt.to, message)
+            if misfit is not None:
+                return misfit
         if recipient.row.is_stalled:
             return refusals.stalled(message.id, attempt.to, limits.stalled_after_s)
         if attempt.size_bytes > MAX_FRAME_BYTES:

@@ -1,8 +1,8 @@
 """A session's end for one event loop: joined under one identity, durable, reconnecting; the asyncio twin of ``Session``.
 
-Owns the life of a session (join, replace, leave) and what a program may say and learn. Does not own decisions
-(``inbox``), carrying them out (``tenure``, ``engine``), what arrives (``reception``), staying connected
-(``reconnecting``) nor the wire (``libintercom.aio``).
+Owns what a program may say and learn. Does not own the order of beginning and ending (``life``), decisions (``inbox``),
+carrying them out (``engine``), what arrives (``reception``), staying connected (``reconnecting``) nor the wire
+(``libintercom.aio``).
 
 What reaches the session is on disk before its host hears of it. Without a journal it runs all the same, and
 ``journal_note`` says why it has none.
@@ -11,24 +11,17 @@ What reaches the session is on disk before its host hears of it. Without a journ
 from __future__ import annotations
 
 import asyncio
-import os
 
-from libintercom.aio import AsyncClient
 from libintercom.asking import DEFAULT_TIMEOUT_S
-from libintercom.drafts import choose_id
-from libintercom.errors import NoPendingAsk
-from libintercom.identity import make_uuid, peer_id
-from libintercom.inbound import Inbound
-from libintercom.member import now_ms
-from libintercom.outcomes import NO_PENDING_ASK, UNKNOWN, not_sent
-from libintercom.session import happenings, states
+from libintercom.identity import make_uuid
+from libintercom.paths import find_places
+from libintercom.session import happenings
 from libintercom.session.background import BackgroundErrors
-from libintercom.session.errors import Forked, NotLive, ReplyWithheld
+from libintercom.session.errors import NotLive, ReplyWithheld
 from libintercom.session.host import QueueHost
-from libintercom.session.presenting import Presenting
-from libintercom.session.reception import Reception
-from libintercom.session.reconnecting import Line
-from libintercom.session.tenure import Tenure
+from libintercom.session.life import Life
+from libintercom.session.reception import Watchers
+from libintercom.session.replying import reply
 from libintercom.session.views import pending_views
 
 TYPE_CHECKING = False
@@ -37,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, Unpack
 
     from libintercom.drafts import SendOptions
+    from libintercom.inbound import Inbound
     from libintercom.outcomes import Answered, Listing, Outcome
     from libintercom.paths import Places
     from libintercom.profile import Profile
@@ -46,41 +40,15 @@ if TYPE_CHECKING:
     from libintercom.session.feed import Arrival, Feed
     from libintercom.session.host import Host
     from libintercom.session.journal import Journal
-    from libintercom.session.states import Context
     from libintercom.wire.reads import NativeReceipt, Page
     from libintercom.wire.record import Record
 
 
-class AsyncSession:
+class AsyncSession(Life):
     """A joined session. Use it in an ``async with`` block, or call ``leave``. For the loop that joined it only.
 
     ``journal_note``: why it runs without a journal, or that a damaged one was set aside; ``""`` when all is well.
     """
-
-    def __init__(
-        self,
-        profile: Profile,
-        native_id: str,
-        host: Host,
-        *,
-        client_options: dict[str, Any],
-        journal: Journal | bool,
-        bus: Bus | None,
-        errors: BackgroundErrors,
-        on_notice: Callable[[Record], object] | None,
-    ) -> None:
-        """For ``join``."""
-        self.native_id = native_id
-        self.host = host
-        self._profile, self._client_options, self._journal = profile, client_options, journal
-        self._bus, self._errors, self._on_notice = bus, errors, on_notice
-        self._pid = os.getpid()
-        self._state: Context = states.Inactive()
-        self._changing = asyncio.Lock()
-        self._client: AsyncClient | None = None
-        self._tenure: Tenure | None = None
-        self._reception: Reception | None = None
-        self._line: Line | None = None
 
     # ------------------------------------------------------------------ joining and leaving
 
@@ -107,24 +75,21 @@ class AsyncSession:
 
         Raises: what ``AsyncClient.join`` raises; nothing is left behind then.
         """
-        errors = BackgroundErrors(on_background_error, _find_agent_dir(places))
-        options = {"spawn": spawn, "places": places, "timeouts": timeouts}
         session = cls(
             profile,
             native_id,
             QueueHost() if host is None else host,
-            client_options=options,
+            client_options={"spawn": spawn, "places": places, "timeouts": timeouts},
             journal=journal,
-            bus=bus,
-            errors=errors,
-            on_notice=on_notice,
+            watchers=Watchers(bus, on_notice),
+            errors=BackgroundErrors(on_background_error, (places or find_places()).agent_dir),
         )
         await session._start(profile.incarnation or make_uuid())
         return session
 
     async def leave(self) -> None:
         """Leave the broker, finish what was admitted, let go of the journal. Nothing when it has left."""
-        self._check_owner()
+        self.check_owner()
         # To its end, though whoever waits for it is interrupted: half a leaving helps nobody.
         await asyncio.shield(asyncio.ensure_future(self._leave()))
 
@@ -133,7 +98,7 @@ class AsyncSession:
 
         What was admitted for the old one stays in its journal. The application guard is withdrawn.
         """
-        self._check_owner()
+        self.check_owner()
         async with self._changing:
             await self._stop()
             self.native_id = native_id
@@ -144,31 +109,6 @@ class AsyncSession:
 
     async def __aexit__(self, *_raised: object) -> None:
         await self.leave()
-
-    # ------------------------------------------------------------------ what it is
-
-    @property
-    def session_id(self) -> str:
-        """The peer ID that the broker assigned; ``""`` after leaving."""
-        return "" if self._client is None else self._client.session_id
-
-    @property
-    def is_connected(self) -> bool:
-        return self._client is not None and self._client.is_connected
-
-    @property
-    def state(self) -> Context:
-        """``Inactive``, ``Live`` with session and incarnation, or ``Invalidated`` while it cleans up (``states``)."""
-        return self._state
-
-    @property
-    def journal_note(self) -> str:
-        return "" if self._tenure is None else self._tenure.note
-
-    @property
-    def profile(self) -> Profile:
-        """What this session says about itself."""
-        return self._profile if self._client is None else self._client.profile
 
     # ------------------------------------------------------------------ saying
 
@@ -208,23 +148,8 @@ class AsyncSession:
         That a reply leaves, and that it settled the question, is on record when this returns.
         """
         client, tenure = self._joined("reply"), self._working("reply")
-        reply_id = choose_id(options, make_uuid)
-        try:
-            ask = tenure.inbox.tracker.resolve(which.message.id if isinstance(which, Inbound) else which or "", to)
-        except NoPendingAsk as error:
-            return not_sent(reply_id, NO_PENDING_ASK, error.reason)
-        refused = await tenure.engine.begin_reply(ask.message_id, reply_id)
-        if refused:
-            return not_sent(reply_id, NO_PENDING_ASK, refused)
-        is_accepted = None
-        try:
-            sent: SendOptions = {**options, "message_id": reply_id, "reply_to": ask.message_id}
-            outcome = await client.send(ask.sender_id, text, **sent)
-            is_accepted = None if outcome.outcome == UNKNOWN else outcome.is_accepted
-        finally:
-            tenure.engine.end_reply(ask.message_id, reply_id, is_accepted=is_accepted)
-        await tenure.engine.flush()
-        return outcome
+        self._receiving("reply").note_activity()
+        return await reply(client, tenure, which, text, to, options)
 
     async def presence(self, **changes: Any) -> None:
         """Change what others see: ``name``, ``status``, ``model``; ``accepts_asks`` above what the host says (or None).
@@ -233,8 +158,7 @@ class AsyncSession:
         """
         client, reception = self._joined("change its presence"), self._receiving("change its presence")
         if "accepts_asks" in changes:
-            reception.presenting.accepts_asks = changes.pop("accepts_asks")
-            reception.presenting.note()
+            reception.decide_asks(changes.pop("accepts_asks"))
         if changes:
             await client.presence(**changes)
 
@@ -321,77 +245,13 @@ class AsyncSession:
         """Never place an uncertain or still staged message. Returns once that is on record."""
         await self._decide(happenings.DiscardChosen(message_id=message_id, reason=reason))
 
-    # ------------------------------------------------------------------ beginning and ending
+    async def _decide(self, chosen: Record) -> None:
+        engine = self._working("decide about a message").engine
+        engine.happen(chosen)
+        await engine.flush()
 
-    async def _start(self, incarnation: str) -> None:
-        self._state = live = states.activate(states.clear(self._state), self.native_id, incarnation)
-        try:
-            self._tenure = tenure = await Tenure.begin(
-                live, self.host, self._errors, self._note_change, journal=self._journal, folder=self._folder()
-            )
-            await self._connect(tenure)
-        except BaseException:
-            self._state = states.clear(states.invalidate(live))
-            if self._tenure is not None:
-                await self._tenure.release()
-                self._tenure = None
-            raise
-
-    async def _connect(self, tenure: Tenure) -> None:
-        described = _describe(self._profile, tenure, self.host)
-        self._client = client = await AsyncClient.join(described, **self._client_options)
-        self._reception = reception = Reception(client, tenure, self.host, self._errors, self._bus, self)
-        self._line = Line(
-            client, self._errors, on_event=reception.take, on_joined=reception.rejoin, on_lost=reception.lose
-        )
-        self._line.start()
-        self._line.watch_end(self._note_end)
-        await reception.rejoin()
-
-    async def _leave(self) -> None:
-        async with self._changing:
-            await self._stop()
-            self._errors.close()
-
-    async def _stop(self) -> None:
-        tenure, line, reception = self._tenure, self._line, self._reception
-        if tenure is None or line is None or reception is None:
-            return
-        await line.hang_up()
-        await reception.finish()
-        await tenure.end()
-        self._state = states.invalidate(self._state)
-        reception.detach()
-        self._profile = self.profile
-        self._client = self._tenure = self._line = self._reception = None
-        self._state = states.clear(self._state)
-
-    def _note_end(self, reading: asyncio.Task[None]) -> None:
-        failure = None if reading.cancelled() else reading.exception()
-        if failure is not None:
-            # A bug: nothing is read any more, and whoever waits must not wait for ever.
-            self._errors.report("session", f"it reads no more: {type(failure).__name__}: {failure}")
-            if self._tenure is not None and self._tenure.feed is not None:
-                self._tenure.feed.close(failure)
-
-    def _note_change(self) -> None:
-        if self._reception is not None:
-            self._reception.presenting.note()
-
-    # ------------------------------------------------------------------ who may call
-
-    def _check_owner(self) -> None:
-        if os.getpid() != self._pid:
-            raise Forked(self._pid)
-
-    def _joined(self, during: str) -> AsyncClient:
-        self._check_owner()
-        if self._client is None:
-            raise NotLive(during, "has left")
-        return self._client
-
-    def _working(self, during: str) -> Tenure:
-        self._check_owner()
-        if self._tenure is None:
-            raise NotLive(during, "has left")
-        return self._tenure
+    def _feeding(self) -> Feed:
+        feed = self._working("read").feed
+        if feed is None:
+            raise NotLive("iterate", "has a host of its own, which gets its messages")
+        return feed

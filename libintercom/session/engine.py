@@ -7,12 +7,13 @@ the drain at its end. Does not own any decision (``inbox``), the host's calls (`
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 
 from libintercom.session import entries, happenings, steps
 from libintercom.session.errors import JournalStopped
-from libintercom.session.framing import frame_message
-from libintercom.session.host import Framed
+from libintercom.session.framing import frame
+from libintercom.session.host import HostInput
 from libintercom.session.placing import Placing
 
 TYPE_CHECKING = False
@@ -45,6 +46,8 @@ MAX_UNPLACED = 1_000
 # What the host refused, or the journal could not take, is tried again after so long, then twice as long, to a limit.
 FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
 
+# No sender guesses the end of its own frame.
+_NONCE_BYTES = 8
 JOURNAL, HOST = "journal", "host"
 # What the host or the journal would not take.
 _RETRIED = frozenset({steps.HOST_REFUSED, steps.NOT_STORED, steps.UNRECORDED})
@@ -68,6 +71,7 @@ class Engine:
         self.inbox, self.ledger = inbox, ledger
         self._errors, self._now_ms, self._on_change = errors, now_ms, on_change
         self._loop = asyncio.get_running_loop()
+        self._host = host
         self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
         self._happened: deque[Record] = deque()
         self._is_turning = False
@@ -268,7 +272,11 @@ class Engine:
     # ------------------------------------------------------------------ the other steps
 
     def _place(self, step: steps.Place) -> None:
-        self._placing.place([_frame(one) for one in step.batch])
+        self._placing.place([self._frame(one) for one in step.batch])
+
+    def _frame(self, one: steps.Placeable) -> HostInput:
+        framed = frame(one, os.urandom(_NONCE_BYTES).hex(), self._host.reply_call)
+        return HostInput(text=framed.text, placed_sha256=framed.placed_sha256, **one.present())
 
     def _wake(self, _step: steps.Wake) -> None:
         self._placing.wake()
@@ -335,10 +343,6 @@ class Engine:
         steps.Report: _report,
         steps.Detach: _detach,
     }
-
-
-def _frame(one: steps.Placeable) -> Framed:
-    return Framed(text=frame_message(one), **one.present())
 
 
 def _finish(waiting: asyncio.Future[str] | None, reason: str) -> None:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from libintercom.session.host import Framed, QueueHost
+    from libintercom.session.host import HostInput, QueueHost
     from libintercom.wire.record import Record
 
 
@@ -84,7 +84,7 @@ class Feed:
         if self._given is not None and self._given.message.id in message_ids:
             self._end_turn()
 
-    async def _begin(self, first: Framed) -> bool:
+    async def _begin(self, first: HostInput) -> bool:
         """Whether the first in line is given now; an interrupted wait for that goes on behind the interruption."""
         if self._placing is None:
             self._happen(TurnStarted())
@@ -110,7 +110,7 @@ class Feed:
         if given is not None:
             self._happen(TurnEnded(is_ok=True, consumed_ids=(given.message.id,)))
 
-    async def _wait_for_first(self, timeout_s: float | None) -> Framed | None:
+    async def _wait_for_first(self, timeout_s: float | None) -> HostInput | None:
         while not self._is_closed:
             first = self._host.first()
             if first is not None:

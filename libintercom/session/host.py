@@ -12,7 +12,7 @@ from libintercom.session.pages import PagedText
 from libintercom.session.steps import Placeable
 from libintercom.wire.messages import Host as Abilities
 from libintercom.wire.record import Record, required
-from libintercom.wire.values import ANYTHING, STRING
+from libintercom.wire.values import ANYTHING, HEX64, STRING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from libintercom.wire.reads import Page, ReadError
 
 
-class Framed(Placeable):
-    """A placeable message with the ``text`` to show a model: banner, instructions and the exact text inside."""
+class HostInput(Placeable):
+    """A message for the host. ``text``: framed for a model: banner, instructions, the peer's words, attachments.
+
+    ``placed_sha256``: of the peer's words as they stand in the frame, beside ``text_sha256`` of what was sent.
+    """
 
     text: str = required(STRING)
+    placed_sha256: str = required(HEX64)
 
 
 class Placement(Record):
@@ -83,10 +87,14 @@ if TYPE_CHECKING:
         def abilities(self) -> Abilities:
             """What others are told that it can do with a message."""
 
+        @property
+        def reply_call(self) -> str:
+            """How its reader answers a question, for the frame (``texts.TOOL_REPLY_CALL``); ``""``: it knows."""
+
         def can_accept_asks(self) -> bool:
             """Whether a question that comes now will be looked at soon."""
 
-        def place(self, batch: Sequence[Framed]) -> Placement | Awaitable[Placement]:
+        def place(self, batch: Sequence[HostInput]) -> Placement | Awaitable[Placement]:
             """Take a batch, in order. Raises HostRefused or HostFailed."""
 
         def find_placement(self, message_id: str) -> Finding | Awaitable[Finding]:
@@ -110,9 +118,11 @@ class QueueHost:
     that does not want to be asked now sets ``is_busy``.
     """
 
+    reply_call = ""
+
     def __init__(self) -> None:
         self.is_busy = False
-        self._waiting: deque[Framed] = deque()
+        self._waiting: deque[HostInput] = deque()
         self._responses: deque[PagedText] = deque(maxlen=KEPT_RESPONSES)
         self._on_arrival: Callable[[], object] | None = None
 
@@ -127,7 +137,7 @@ class QueueHost:
     def can_accept_asks(self) -> bool:
         return not self.is_busy
 
-    def place(self, batch: Sequence[Framed]) -> Placement:
+    def place(self, batch: Sequence[HostInput]) -> Placement:
         """Line up; nothing is placed before the program takes it."""
         self._waiting.extend(batch)
         self.wake()
@@ -156,11 +166,11 @@ class QueueHost:
         """The program completed a response; others may read it from now on."""
         self._responses.append(PagedText(entry_id, text))
 
-    def first(self) -> Framed | None:
+    def first(self) -> HostInput | None:
         """The message that comes next; it stays in line."""
         return self._waiting[0] if self._waiting else None
 
-    def drop_first(self) -> Framed:
+    def drop_first(self) -> HostInput:
         """The program gets it."""
         return self._waiting.popleft()
 

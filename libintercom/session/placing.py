@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from typing import Any
 
-    from libintercom.session.host import Framed, Host
+    from libintercom.session.host import HostInput, Host
     from libintercom.wire.record import Record
 
     # A call of the host, and what its end (a finished task, or None when it took too long) means for the inbox.
@@ -47,7 +47,7 @@ class Placing:
     def is_idle(self) -> bool:
         return self._working is None
 
-    def place(self, batch: Sequence[Framed]) -> None:
+    def place(self, batch: Sequence[HostInput]) -> None:
         ids = tuple(one.message_id for one in batch)
         self._add(lambda: self._host.place(batch), lambda task: self._judge_placement(ids, task))
 

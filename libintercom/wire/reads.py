@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from libintercom.wire.guards import Guard, ReplyHint
 from libintercom.wire.record import ABSENT, Record, is_absent, nullable, optional, required
-from libintercom.wire.values import BOOL, COUNT, HEX64, LABEL, NUMBER, ONE, STRING, Rule
+from libintercom.wire.values import BOOL, COUNT, HEX64, LABEL, NUMBER, ONE, STRING, Rule, is_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ReadError(Record):
     """Why there is no page or receipt. ``code`` is one of ``CODES``; ``reason`` is a sentence."""
 
     code: str = required(LABEL)
-    reason: str = required(LABEL)
+    reason: str = required(STRING)
 
 
 class ReceiptSender(Record):
@@ -132,8 +132,8 @@ def receipt_fits(receipt: NativeReceipt, root_session_id: str | None, message_id
 
 
 def error_fits(error: ReadError, kind: str) -> bool:
-    """Whether an owner may answer a read of this kind so."""
-    return error.code in OWNER_CODES[kind]
+    """Whether an owner may answer a read of this kind so; its sentence is one line of a label's size."""
+    return error.code in OWNER_CODES[kind] and is_label(error.reason)
 
 
 def read_answer(kind: str, answer: Any) -> str:

@@ -1,4 +1,4 @@
-"""The bounds as the wire reference gives them (sections 5.4, 9.8, 14.3, 14.5, 14.6), and the bench's."""
+"""The bounds as the wire reference gives them (sections 5.4, 9.4, 9.8, 14.3, 14.5, 14.6), and the bench's."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ REFERENCE = {
     "dedupe_total": 262_144,
     "letters": 10_000,
     "letters_s": 7 * 86_400.0,
+    "read_timeout_s": 5.0,
+    "reads_per_session": 32,
     "max_list_delay_s": 2.0,
     "idle_exit_s": 5.0,
     "stop_timeout_s": 5.0,

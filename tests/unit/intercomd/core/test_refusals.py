@@ -126,7 +126,7 @@ def test_a_long_target_is_not_repeated_in_any_other_refusal() -> None:
         talk.receives(conn)
     for frame, code in (
         (ask(to, "q2"), "ask_cycle"),
-        (send(to, "m1", guard={"a": 1}), "guard_unsupported"),
+        (send(to, "m1", guard={"a": 1}), "guard_invalid"),
         (send(to, "m1"), None),
         (send(to, "m1", "other"), "message_id_reuse"),
         (send(to, "m2"), "rate_limited"),
@@ -136,12 +136,13 @@ def test_a_long_target_is_not_repeated_in_any_other_refusal() -> None:
         assert code is None or code.encode() in payload
 
 
-@pytest.mark.parametrize("kind", ["list", "health", "stats", "dead_letters"])
+@pytest.mark.parametrize("kind", ["list", "health", "stats", "dead_letters", "read"])
 def test_an_id_that_no_answer_could_carry_ends_the_connection(kind: str) -> None:
     talk = Conversation().joins("a", "alice", ext=1).joins("b", "bob")
     talk.says("b", {"type": "list", "requestId": "\x00" * 65_536}).expects_open("b")
     assert len(talk.receives_bytes("b")[0]) < MAX_FRAME_BYTES
-    talk.says("a", {"type": kind, "requestId": "x" * 65_537}).expects_closed("a").expects_nothing("a")
+    more = {"kind": "last", "to": "bob"} if kind == "read" else {}
+    talk.says("a", {"type": kind, "requestId": "x" * 65_537, **more}).expects_closed("a").expects_nothing("a")
 
 
 def test_taking_back_a_message_with_an_endless_id_ends_the_connection() -> None:

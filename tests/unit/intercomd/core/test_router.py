@@ -36,6 +36,8 @@ FRAMES: dict[str, dict[str, Any]] = {
     "extension": {"type": "extension_publish"},
     "stats": stats(),
     "dead_letters": {"type": "dead_letters", "requestId": "d"},
+    "read": {"type": "read", "requestId": "r", "kind": "last", "to": "nobody"},
+    "read_response": {"type": "read_response", "token": "t", "kind": "last"},
 }
 
 

@@ -35,9 +35,7 @@ def receipt(**changes: Any) -> NativeReceipt:
     return NativeReceipt(**{**members, **changes})
 
 
-@pytest.mark.parametrize(
-    ("text", "units"), [("", 0), ("a", 1), ("\u20ac", 1), (ASTRAL, 2), ("\ud83d", 1), ("\udc00", 1)]
-)
+@pytest.mark.parametrize(("text", "units"), [("", 0), ("a", 1), ("\u20ac", 1), (ASTRAL, 2), ("\udc00a", 2)])
 def test_units_are_those_of_utf_16(text: str, units: int) -> None:
     assert reads.utf16_units(text) == units
 
