@@ -15,9 +15,10 @@ from intercom_adapters.mcp.calls import MESSAGES, BadCall, Call, read_call
 from intercom_adapters.mcp.results import Result, outcome_facts, unsent_facts
 from intercom_adapters.mcp.tool import ASK, LAST, LIST, PENDING, PROJECT, REPLY, SEND, STATUS
 from libintercom import list_texts, read_texts, texts
-from libintercom.aiming import find_row
 from libintercom.errors import IntercomError, ReadRefused
+from libintercom.identity import make_uuid
 from libintercom.roster import Filters, build_roster
+from libintercom.targets import find_row
 from libintercom.wire.record import dump_record
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ class Actions:
 
     def __init__(self, session: AsyncSession, shelf: Shelf, ask_timeout_s: float) -> None:
         self._session, self._shelf, self._ask_timeout_s = session, shelf, ask_timeout_s
-        # Two calls at once share out what waits.
+        # Two calls at once share out what waits; the second looks when what the first shows was written.
         self._looking = asyncio.Lock()
+        self._showing: tuple[str, ...] = ()
+        self._is_written = asyncio.Event()
         self._verbs: dict[str, Callable[[Call], Awaitable[Result]]] = {
             LIST: self._list,
             STATUS: self._status,
@@ -73,7 +76,14 @@ class Actions:
             result = _failed(mistake.action, "invalid_call", mistake.reason)
         except IntercomError as failure:
             result = _failed(action, "failed", str(failure))
-        return result.ended(self._session.waiting)
+        return result.ended(len([one for one in self._session.waiting() if one not in result.shown]))
+
+    def written(self, shown: tuple[str, ...]) -> None:
+        """The result that shows these left this program whole: they are placed."""
+        self._session.placed({message_id: f"{_ENTRY}{make_uuid()}" for message_id in shown})
+        if shown == self._showing:
+            self._showing = ()
+            self._is_written.set()
 
     # ------------------------------------------------------------------ who is there
 
@@ -92,7 +102,7 @@ class Actions:
             session_id=self._session.session_id,
             broker=self._session.broker,
             project_id=self._session.profile.project_id,
-            pending=self._session.waiting,
+            pending=len(self._session.waiting()),
             children_call=list_texts.TOOL_CHILDREN_CALL,
         )
         note = self._session.journal_note
@@ -141,7 +151,7 @@ class Actions:
     async def _host_of(self, to: str) -> Host | None:
         """What the recipient's host can, as its row says; None when nobody can tell."""
         try:
-            row = find_row(await self._session.list_sessions(), to)
+            row = find_row((await self._session.list_sessions()).rows, to)
         except IntercomError:
             return None
         return None if row is None else row.host
@@ -165,17 +175,32 @@ class Actions:
 
     async def _show(self, call: Call) -> showing.Showing:
         """What this call shows of the messages that wait; those that it does not show to their end wait on."""
-        if not self._session.waiting:
+        await self._end_showing()
+        if not self._session.waiting():
             return showing.show([]) if call.entry_id is None else showing.no_such()
-        self._session.turn_started()
+        await self._session.begin_prompt()
         batch = await self._shelf.collect(_COLLECT_S)
         shown = showing.show(batch) if call.entry_id is None else showing.show_page(batch, call.entry_id, call.offset)
         for message in batch:
             if message.message_id in shown.begun:
                 self._shelf.keep(message)
         self._shelf.drop(shown.completed)
-        self._session.returned([one.message_id for one in batch if one.message_id not in shown.completed])
+        left = [one.message_id for one in batch if one.message_id not in shown.completed]
+        if left:
+            self._session.returned(left, "there was no room to show it")
+        self._showing = shown.completed
         return shown
+
+    async def _end_showing(self) -> None:
+        """Wait until what an earlier call shows was written; an abandoned call's result never is."""
+        if not self._showing:
+            return
+        try:
+            await asyncio.wait_for(self._is_written.wait(), _COLLECT_S)
+        except TimeoutError:
+            self._session.returned(self._showing, "its showing was abandoned")
+            self._showing = ()
+        self._is_written.clear()
 
     async def _last(self, call: Call) -> Result:
         try:
@@ -193,6 +218,8 @@ _BLOCKS = (
     ("Questions that wait for your reply", "ask"),
     ("Perhaps shown before the server was ended; not shown again by themselves", "uncertain"),
 )
+# What a placement's entry ID begins with: this server has no history of its own that could name one.
+_ENTRY = "mcp-"
 # Handing over takes one commit of the journal; a disk that stands still is not waited for.
 _COLLECT_S = 5.0
 

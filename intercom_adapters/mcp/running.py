@@ -16,14 +16,10 @@ from intercom_adapters.mcp.server import ToolServer
 from intercom_adapters.mcp.shelf import Shelf
 from intercom_adapters.mcp.stdout import Stdout
 from libintercom.errors import EXIT_DONE
-from libintercom.identity import make_uuid
 from libintercom.session.aio import AsyncSession
 
 if TYPE_CHECKING:
     from libintercom.profile import Profile
-
-# What a placement's entry ID begins with: a result of this server, which has no history of its own.
-_ENTRY = "mcp-"
 
 
 async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
@@ -45,10 +41,7 @@ async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
 
 
 async def _serve(session: AsyncSession, shelf: Shelf, ask_timeout_s: float, ended: asyncio.Event) -> None:
-    def place(shown: tuple[str, ...]) -> None:
-        session.placed({message_id: f"{_ENTRY}{make_uuid()}" for message_id in shown})
-
-    server = ToolServer(Actions(session, shelf, ask_timeout_s), Stdout(), on_written=place)
+    server = ToolServer(Actions(session, shelf, ask_timeout_s), Stdout())
     serving = asyncio.ensure_future(server.serve())
     stopping = asyncio.ensure_future(ended.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)

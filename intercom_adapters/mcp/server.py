@@ -18,8 +18,6 @@ from libintercom.printable import make_line
 from libintercom.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp.server.context import ServerRequestContext
 
     from intercom_adapters.mcp.actions import Actions
@@ -33,12 +31,10 @@ PROGRESS_S = 5.0
 
 
 class ToolServer:
-    """One server for one agent. ``on_written`` hears which messages a result showed, once it left this program whole."""
+    """One server for one agent."""
 
-    def __init__(
-        self, actions: Actions, stdout: Stdout, *, on_written: Callable[[tuple[str, ...]], object]
-    ) -> None:
-        self._actions, self._stdout, self._on_written = actions, stdout, on_written
+    def __init__(self, actions: Actions, stdout: Stdout) -> None:
+        self._actions, self._stdout = actions, stdout
         self._server: Server[Any] = Server(
             SERVER_NAME,
             version=__version__,
@@ -67,7 +63,7 @@ class ToolServer:
         async with _Progress(request, str(arguments.get("to", "")), self._actions.ask_timeout_s) as progress:
             result = await self._actions.run(arguments, progress.begin)
         if result.shown and request.request_id is not None:
-            self._stdout.tell_written(request.request_id, lambda: self._on_written(result.shown))
+            self._stdout.tell_written(request.request_id, lambda: self._actions.written(result.shown))
         return _answer(result)
 
 

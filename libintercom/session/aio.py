@@ -222,6 +222,21 @@ class AsyncSession(Life):
         """The host has these now: message ID to its own entry's ID."""
         self._working("place").engine.happen(happenings.HostPlaced(placements=dict(entries)))
 
+    def returned(self, message_ids: Iterable[str], reason: str) -> None:
+        """The host took these in and certainly does not have them now; they wait for its next turn."""
+        refused = happenings.HostRefused(message_ids=tuple(message_ids), reason=reason)
+        self._working("take back").engine.happen(refused)
+
+    def waiting(self) -> tuple[str, ...]:
+        """The IDs of messages on record that the host was not seen to have, oldest first."""
+        return tuple(item.message_id for item in self._working("list what waits").inbox.waiting())
+
+    async def begin_prompt(self) -> None:
+        """A host that reads at prompts has one now: what waits is handed over, once what was begun is on record."""
+        engine = self._working("begin a turn").engine
+        await engine.flush()
+        engine.happen(happenings.TurnStarted())
+
     def turn_started(self) -> None:
         self._working("begin a turn").engine.happen(happenings.TurnStarted())
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from libintercom.session.journal import Journal
     from libintercom.session.reception import Watchers
     from libintercom.session.states import Context
+    from libintercom.wire.messages import BrokerHello
 
 
 class Life:
@@ -67,6 +68,11 @@ class Life:
     @property
     def is_connected(self) -> bool:
         return self._client is not None and self._client.is_connected
+
+    @property
+    def broker(self) -> BrokerHello | None:
+        """Who answers; None: an old broker that does not say, or nobody."""
+        return None if self._client is None else self._client.broker
 
     @property
     def state(self) -> Context:
