@@ -8,13 +8,15 @@ nor bytes' way to a socket, time and randomness (``client``, ``aio``).
 from __future__ import annotations
 
 from libintercom.errors import Disconnected, InvalidFrame
-from libintercom.inbound import AskEnded, ConnectionEnded, Inbound, LetterDied, Mailroom, PeerLeft
+from libintercom.inbound import AskEnded, ConnectionEnded, Inbound, LetterDied, Mailroom, PeerLeft, ReadAsked
 from libintercom.outcomes import Listing
 from libintercom.pending import PendingAsks
-from libintercom.wire.answers import parse_answer, parse_rows
+from libintercom.wire.answers import ReadRequest, parse_answer, parse_rows
 from libintercom.wire.codec import encode
 from libintercom.wire.connection import CLOSED, JOINED, OPEN, next_client_state
 from libintercom.wire.frames import FrameReader, decode_object, frame
+from libintercom.wire.reads import ReadError
+from libintercom.wire.requests import ReadResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +36,11 @@ REQUEST = "request"
 RECEIPT = "receipt"
 REPLY = "reply"
 END = "end"
+
+
+# Reads of this session that wait for its answer; the broker gave up on the oldest of more (5 s, wire.md 9.4).
+MAX_READS_ASKED = 1_000
+_NOT_SERVED = ReadError(code="unsupported", reason="that session answers no reads; ask it with a message")
 
 
 class Call:
@@ -82,6 +89,10 @@ class Exchange:
         self.limits: Any = None
         self.has_ext = False
         self.is_observer = False
+        # What else was negotiated: guarded delivery, and reads of receipts.
+        self.has_guard = self.has_receipts = False
+        # Reads of this session that nobody answered yet: token -> kind.
+        self.reads_asked: dict[str, str] = {}
         # Why the connection ended, "" while it lives; ``is_lost`` when it broke off instead of being refused.
         self.end_reason = ""
         self.is_lost = False
@@ -211,6 +222,9 @@ class Exchange:
         if answer.type == "message":
             self._take_message(answer, {"from": value["from"], "message": value["message"]}, size_bytes)
             return
+        if answer.type == ReadRequest.type:
+            self._take_read(answer)
+            return
         event = _EVENTS.get(answer.type)
         if event is None:
             return
@@ -229,6 +243,15 @@ class Exchange:
         if evicted is not None:
             self.mailroom.add(AskEnded(message_id=evicted.message_id, asker_id=evicted.sender_id, reason="evicted"))
 
+    def _take_read(self, asked: Any) -> None:
+        if not self.profile.serves_reads:
+            self.say(ReadResponse(token=asked.token, kind=asked.kind, error=_NOT_SERVED))
+            return
+        self.reads_asked[asked.token] = asked.kind
+        if len(self.reads_asked) > MAX_READS_ASKED:
+            del self.reads_asked[next(iter(self.reads_asked))]
+        self.mailroom.add(ReadAsked(**asked.present()))
+
     def _settle_pending(self, answer: Any) -> None:
         if answer.type == "ask_retired":
             self.pending.settle(answer.message_id)
@@ -244,6 +267,8 @@ class Exchange:
         self.pending = PendingAsks()
         self.has_ext = answer.ext == 1
         self.is_observer = answer.observer == 1
+        self.has_guard, self.has_receipts = answer.guarded_delivery == 1, answer.receipt_reads == 1
+        self.reads_asked.clear()
         self.settle_call(REGISTRATION, "", answer)
 
     def _take_rows(self, answer: Sessions) -> None:
@@ -281,6 +306,7 @@ class Exchange:
         "health_ok": _take_result,
         "stats_result": _take_result,
         "dead_letters_result": _take_result,
+        "read_result": _take_result,
         "error": _take_error,
     }
 

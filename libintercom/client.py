@@ -9,13 +9,14 @@ from __future__ import annotations
 import select
 import time
 
-from libintercom import asking, flows, sending
+from libintercom import asking, flows, reading, sending
 from libintercom.asking import DEFAULT_TIMEOUT_S, Question
 from libintercom.endpoint import dial
 from libintercom.errors import NotRegistered, NotRunning
 from libintercom.inbound import ConnectionEnded
 from libintercom.link import Link
 from libintercom.member import Member, is_passing, retry_pauses_s
+from libintercom.wire import reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,8 +143,25 @@ class Client(Member):
         """This session's messages that could not arrive. Raises as ``health``."""
         return self._run(flows.list_dead_letters(self._exchange, since_ms, self._timeouts.list_s))
 
+    def last(
+        self, to: str, entry_id: str | None = None, offset: int = 0, limit: int = reads.MAX_PAGE_UNITS
+    ) -> reads.Page:
+        """A page of a session's last completed response, which wakes nobody. Raises as ``reading.read_last``."""
+        return self._run(reading.read_last(self._exchange, to, (entry_id, offset, limit), self._timeouts.list_s))
+
+    def receipt(self, to: str, root_session_id: str, message_id: str) -> dict[str, Any]:
+        """What a session's journal observed of one message (wire.md 9.4). Raises as ``reading.read_receipt``."""
+        about = (root_session_id, message_id)
+        return self._run(reading.read_receipt(self._exchange, to, about, self._timeouts.list_s))
+
+    def answer_read(self, token: str, answer: reading.Answerable) -> bool:
+        """Answer a ``ReadAsked``; False when nobody waits for it here. Raises as ``reading.answer_read``."""
+        is_said = reading.answer_read(self._exchange, token, answer)
+        self._flush()
+        return is_said
+
     def events(self, timeout_s: float | None = None) -> Iterator[Record]:
-        """What arrives: ``Inbound``, ``PeerLeft``, ``AskEnded``, ``LetterDied``, at last ``ConnectionEnded``.
+        """What arrives, as the events of ``libintercom.inbound``; ``ConnectionEnded`` at last.
 
         Ends behind ``ConnectionEnded``, or when nothing came for ``timeout_s`` seconds.
         """

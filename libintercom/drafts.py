@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from libintercom.errors import InvalidFrame, InvalidMessage
 from libintercom.wire.messages import Attachment, Message
-from libintercom.wire.record import dump_record, parse_record
+from libintercom.wire.record import Record, dump_record, parse_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypedDict
+
+    from libintercom.wire.guards import Guard, ReplyHint
 
     class SendOptions(TypedDict, total=False):
         """What may go with a text. Absent and None mean the same: the default."""
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
         reply_to: str | None
         expects_reply: bool | None
         timeout_ms: int | None
+        guard: Guard | dict[str, str] | None
+        reply_hint: ReplyHint | dict[str, str] | None
 
 
 # Option -> member of the message. ``message_id`` and ``attachments`` have their own places.
@@ -35,6 +39,8 @@ _MEMBERS = {
     "reply_to": "replyTo",
     "expects_reply": "expectsReply",
     "timeout_ms": "timeoutMs",
+    "guard": "guard",
+    "reply_hint": "replyHint",
 }
 _OPTIONS = frozenset(_MEMBERS) | {"message_id", "attachments"}
 # What a send without a word about delivery means (seeds, "Send, ask, and reply"); an ask says nothing.
@@ -59,13 +65,21 @@ def draft_message(message_id: str, at_ms: int, text: str | None, options: SendOp
     for option, member in _MEMBERS.items():
         value = options.get(option)
         if value is not None:
-            drafted[member] = value
-    if not drafted.get("expectsReply"):
+            drafted[member] = dump_record(value) if isinstance(value, Record) else value
+    if is_guarded(options):
+        # What becomes of it is for its caller to say; that it is no ask follows from the guard.
+        drafted.setdefault("expectsReply", False)
+    elif not drafted.get("expectsReply"):
         drafted.setdefault("delivery", DEFAULT_DELIVERY)
     try:
         return parse_record(Message, drafted)
     except InvalidFrame as error:
         raise InvalidMessage(error.reason) from None
+
+
+def is_guarded(options: SendOptions) -> bool:
+    """Whether the caller means one exact context only."""
+    return options.get("guard") is not None or options.get("reply_hint") is not None
 
 
 def choose_id(options: SendOptions, make_id: Callable[[], str]) -> str:

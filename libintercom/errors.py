@@ -203,6 +203,50 @@ class InvalidMessage(IntercomError):
         return f"invalid message: {self.reason}"
 
 
+class InvalidGuard(InvalidMessage):
+    """A guarded message is not whole, or is what such a message cannot be; nothing was sent (wire.md 9.3)."""
+
+
+class GuardUnsupported(IntercomError):
+    """Guarded delivery was not negotiated with this broker; nothing was sent, least of all as an ordinary message."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no guarded delivery: {self.reason}"
+
+
+class InvalidRead(IntercomError):
+    """A read, or the answer to one, breaks a value rule; nothing was said."""
+
+    exit_status = EXIT_USAGE
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"invalid read: {self.reason}"
+
+
+class ReadFailed(IntercomError):
+    """A read ended without a page or receipt. ``code`` is one of ``libintercom.wire.reads.CODES``.
+
+    ``peer_id`` is whom it reached, ``""`` when it reached nobody.
+    """
+
+    def __init__(self, code: str, reason: str, peer_id: str = "") -> None:
+        super().__init__(code, reason, peer_id)
+        self.code, self.reason, self.peer_id = code, reason, peer_id
+        if code in ("peer_offline", "timeout"):
+            self.exit_status = EXIT_UNREACHABLE
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class InvalidProfile(IntercomError):
     """What a program says about itself breaks a value rule; it was not registered or changed."""
 

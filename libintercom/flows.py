@@ -1,8 +1,8 @@
 """The steps of a client's requests, one generator each: what is said, what is waited for, what it meant.
 
-Owns registering, looking and leaving; ``sending`` and ``asking`` own the rest. A flow yields ``(call, timeout_s)``
-and is resumed with the seconds that passed once the call is settled or the time is over; it neither waits nor reads
-a clock itself, so the blocking and the asyncio client run the same ones.
+Owns registering, looking and leaving; ``sending``, ``asking`` and ``reading`` own the rest. A flow yields ``(call,
+timeout_s)`` and is resumed with the seconds that passed once the call is settled or the time is over; it neither
+waits nor reads a clock itself, so the blocking and the asyncio client run the same ones.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from libintercom.calls import END, REGISTRATION, REQUEST
 from libintercom.errors import Disconnected, NotRegistered, TimedOut, Unsupported
 from libintercom.profile import presence_request, register_request
+from libintercom.wire.record import ABSENT
 from libintercom.wire.requests import Health, ListDeadLetters, ListSessions, Stats, Unregister
 
 TYPE_CHECKING = False
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from libintercom.calls import Call, Exchange
     from libintercom.outcomes import Listing
     from libintercom.wire.answers import DeadLetters, StatsResult
+    from libintercom.wire.requests import Read
 
     T = TypeVar("T")
     Flow = Generator[tuple[Call, float], float, T]
-    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters]
+    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters, Read]
 
 # wire.md section 6: how long peers wait for a registration, a list and an acknowledgement, and when they leave.
 REGISTER_TIMEOUT_S = 10.0
@@ -62,9 +64,7 @@ def list_sessions(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow
         Disconnected: the connection ended, or nobody is registered on it.
         TimedOut: no complete answer came.
     """
-    listing: Listing = yield from _request(
-        exchange, ListSessions(request_id=exchange.make_id(), stream=True), timeout_s
-    )
+    listing: Listing = yield from request(exchange, ListSessions(request_id=exchange.make_id(), stream=True), timeout_s)
     return listing
 
 
@@ -75,15 +75,15 @@ def check_health(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow[
         Unsupported: an old broker, which would drop the connection.
         Disconnected, TimedOut: no answer.
     """
-    _require_ext(exchange, "health checks")
-    yield from _request(exchange, Health(request_id=exchange.make_id()), timeout_s)
+    require_ext(exchange, "health checks")
+    yield from request(exchange, Health(request_id=exchange.make_id()), timeout_s)
     return True
 
 
 def read_stats(exchange: Exchange, timeout_s: float = LIST_TIMEOUT_S) -> Flow[dict[str, Any]]:
     """``{"counters": …, "gauges": …}`` of the broker. Raises as ``check_health``."""
-    _require_ext(exchange, "counters")
-    answer: StatsResult = yield from _request(exchange, Stats(request_id=exchange.make_id()), timeout_s)
+    require_ext(exchange, "counters")
+    answer: StatsResult = yield from request(exchange, Stats(request_id=exchange.make_id()), timeout_s)
     return {"counters": answer.counters, "gauges": answer.gauges}
 
 
@@ -91,32 +91,40 @@ def list_dead_letters(
     exchange: Exchange, since_ms: float | None = None, timeout_s: float = LIST_TIMEOUT_S
 ) -> Flow[DeadLetters]:
     """This session's own messages that could not arrive, since a Unix time in milliseconds. Raises as above."""
-    _require_ext(exchange, "dead letters")
+    require_ext(exchange, "dead letters")
     since = {} if since_ms is None else {"since_ms": since_ms}
-    request = ListDeadLetters(request_id=exchange.make_id(), **since)
-    letters: DeadLetters = yield from _request(exchange, request, timeout_s)
+    asked = ListDeadLetters(request_id=exchange.make_id(), **since)
+    letters: DeadLetters = yield from request(exchange, asked, timeout_s)
     return letters
 
 
 def publish_presence(exchange: Exchange, changes: Mapping[str, Any]) -> None:
     """Change what others see: name, status, model, pending_asks, accepts_asks, last_intercom_activity.
 
-    A later registration of this exchange says the same.
+    With guarded delivery also ``application_guard``; None withdraws it. A later registration of this exchange says
+    the same; one behind ``unregister`` says no ``application_guard``.
 
     Raises:
+        Unsupported: guarded delivery was not negotiated.
         InvalidProfile: a value breaks its rule, or the member cannot change.
         Disconnected: nobody is registered; the change is kept for the next registration.
     """
-    request = presence_request(changes)
+    presence = presence_request(changes)
+    if "application_guard" in changes and exchange.is_joined and not exchange.has_guard:
+        raise Unsupported("guarded delivery, or this session did not ask for it")
     known = {field.name for field in exchange.profile.fields}
     exchange.profile = exchange.profile.replace(**{name: changes[name] for name in changes.keys() & known})
-    exchange.say(request)
+    exchange.say(presence)
 
 
 def unregister(exchange: Exchange) -> None:
-    """Leave; the socket stays and may register again. Nothing when nobody is registered."""
+    """Leave; the socket stays and may register again. Nothing when nobody is registered.
+
+    Consent was given for this context: the next registration has to give its own.
+    """
     if exchange.is_joined:
         exchange.say(Unregister())
+        exchange.profile = exchange.profile.replace(application_guard=ABSENT)
         exchange.session_id = ""
 
 
@@ -133,22 +141,28 @@ def await_end(exchange: Exchange, timeout_s: float = LEAVE_TIMEOUT_S) -> Flow[bo
     return exchange.is_ended
 
 
-def _require_ext(exchange: Exchange, what: str) -> None:
+def require_ext(exchange: Exchange, what: str) -> None:
+    """Raise Disconnected or Unsupported unless the broker knows our extensions."""
     if not exchange.is_joined:
         raise Disconnected(what, exchange.end_reason or "this session is not registered")
     if not exchange.has_ext:
         raise Unsupported(what)
 
 
-def _request(exchange: Exchange, request: Keyed, timeout_s: float) -> Flow[Any]:
-    call = exchange.open_call(REQUEST, request.request_id)
+def request(exchange: Exchange, asked: Keyed, timeout_s: float) -> Flow[Any]:
+    """Say something with a request ID and wait for the answer to it.
+
+    Raises:
+        Disconnected, TimedOut: no answer.
+    """
+    call = exchange.open_call(REQUEST, asked.request_id)
     try:
-        exchange.say(request, call)
+        exchange.say(asked, call)
         yield call, timeout_s
     finally:
-        exchange.drop_call(REQUEST, request.request_id)
+        exchange.drop_call(REQUEST, asked.request_id)
     if not call.is_settled:
-        raise TimedOut(request.type, timeout_s)
+        raise TimedOut(asked.type, timeout_s)
     if call.answer is None:
-        raise Disconnected(request.type, exchange.end_reason)
+        raise Disconnected(asked.type, exchange.end_reason)
     return call.answer

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 
 from libintercom.wire.messages import Message, Row, nested
-from libintercom.wire.record import Record, required
-from libintercom.wire.values import ANYTHING, NUMBER, STRING
+from libintercom.wire.record import Record, optional, required
+from libintercom.wire.values import ANYTHING, COUNT, NUMBER, STRING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,22 @@ class LetterDied(Record):
     recipient_id: str = required(STRING)
     reason: str = required(STRING)
     at_ms: float = required(NUMBER)
+
+
+class ReadAsked(Record):
+    """Somebody reads this session's last response or receipt; answered with ``answer_read`` within five seconds.
+
+    ``kind`` is ``last`` (with ``offset`` and ``limit`` in UTF-16 code units, and an ``entry_id`` to keep to, if any)
+    or ``receipt`` (with ``root_session_id`` and ``message_id``). Only sessions that serve reads get it.
+    """
+
+    token: str = required(STRING)
+    kind: str = required(STRING)
+    entry_id: str | None = optional(STRING, default=None)
+    offset: int | None = optional(COUNT, default=None)
+    limit: int | None = optional(COUNT, default=None)
+    root_session_id: str | None = optional(STRING, default=None)
+    message_id: str | None = optional(STRING, default=None)
 
 
 class ConnectionEnded(Record):

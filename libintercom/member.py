@@ -93,6 +93,16 @@ class Member:
         return self._exchange.is_observer
 
     @property
+    def has_guard(self) -> bool:
+        """Whether guarded delivery was negotiated: guarded messages can be sent, and can come."""
+        return self._exchange.has_guard
+
+    @property
+    def has_receipts(self) -> bool:
+        """Whether reads of receipts were negotiated."""
+        return self._exchange.has_receipts
+
+    @property
     def is_connected(self) -> bool:
         """Whether this session is registered now, as far as this side knows."""
         return self._exchange.is_joined

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from libintercom.errors import InvalidFrame, InvalidProfile
 from libintercom.wire.messages import NATIVE, Host, Registration, admit_labels, nested
-from libintercom.wire.record import Record, dump_record, optional, parse_record, required
+from libintercom.wire.record import ABSENT, Record, dump_record, nullable, optional, parse_record, required
 from libintercom.wire.requests import Presence, Register
-from libintercom.wire.values import BOOL, COUNT, HEX64, NUMBER, STRING
+from libintercom.wire.values import BOOL, COUNT, HEX64, LABEL, NUMBER, STRING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class Profile(Record):
 
     ``requested_id``: the wanted peer ID, honoured when free. A main has its own native ID as
     ``root_session_id``, a child its main's as root and parent. ``observer``: join without a row, to look only.
+    ``guarded_delivery`` and ``receipt_reads`` are to be negotiated; who takes guarded messages checks the guard of each
+    again before it admits it. ``application_guard``: the consent others name, with guarded delivery. ``serves_reads``:
+    reads of this session come as ``ReadAsked``; without it they are answered ``unsupported``.
     """
 
     cwd: str = required(STRING)
@@ -44,10 +47,16 @@ class Profile(Record):
     last_intercom_activity: float | None = optional(NUMBER, default=None)
     host: Host | None = optional(nested(Host), default=None)
     observer: bool | None = optional(BOOL, default=None)
+    guarded_delivery: bool | None = optional(BOOL, default=None)
+    receipt_reads: bool | None = optional(BOOL, default=None)
+    serves_reads: bool | None = optional(BOOL, default=None)
+    application_guard: str | None = nullable(LABEL, default=ABSENT)
 
 
 # Members of a profile that travel beside the registration, not in it.
-_BESIDE = ("requestedId", "observer")
+_BESIDE = ("requestedId", "observer", "guardedDelivery", "receiptReads", "servesReads")
+# Those of them that are 1 in the ``register`` frame.
+_ASKED = ("observer", "guardedDelivery", "receiptReads")
 
 
 def profile_from_environment(
@@ -99,8 +108,12 @@ def register_request(profile: Profile) -> Register:
     asked: dict[str, Any] = {"session": dumped, "ext": EXT}
     if "requestedId" in beside:
         asked["requestedId"] = beside["requestedId"]
-    if beside.get("observer"):
-        asked["observer"] = 1
+    asked.update((name, 1) for name in _ASKED if beside.get(name))
+    if dumped.get("applicationGuard") is None:
+        # Withdrawn, which a registration says by its absence.
+        dumped.pop("applicationGuard", None)
+    elif not profile.guarded_delivery:
+        raise InvalidProfile("application_guard needs guarded_delivery")
     request: Register = _checked(Register, asked)
     _check_labels(request.session)
     return request

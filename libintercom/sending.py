@@ -6,10 +6,10 @@ back. Does not own the wait for a reply (``asking``).
 
 from __future__ import annotations
 
-from libintercom.aiming import WrongTarget, aim_send
+from libintercom.aiming import Aim, WrongTarget, aim_send
 from libintercom.calls import RECEIPT
-from libintercom.drafts import choose_id, draft_message
-from libintercom.errors import Disconnected, InvalidMessage, NoPendingAsk, TooLarge
+from libintercom.drafts import choose_id, draft_message, is_guarded
+from libintercom.errors import Disconnected, GuardUnsupported, InvalidGuard, InvalidMessage, NoPendingAsk, TooLarge
 from libintercom.flows import LIST_TIMEOUT_S, REGISTER_TIMEOUT_S, SEND_TIMEOUT_S
 from libintercom.inbound import Inbound
 from libintercom.outcomes import (
@@ -22,6 +22,7 @@ from libintercom.outcomes import (
     unknown,
 )
 from libintercom.wire.answers import Answer
+from libintercom.wire.guards import guard_fault
 from libintercom.wire.requests import Send
 from libintercom.wire.values import is_string, js_trim
 
@@ -30,10 +31,17 @@ if TYPE_CHECKING:
     from libintercom.calls import Call, Exchange
     from libintercom.drafts import SendOptions
     from libintercom.flows import Flow
+    from libintercom.wire.messages import Message
 
-# What keeps a message from leaving, as the code of its outcome.
-_CODES = ((InvalidMessage, "invalid_message"), (TooLarge, "too_large"), (Disconnected, NOT_CONNECTED))
-BLOCKED = (InvalidMessage, TooLarge, Disconnected)
+# What keeps a message from leaving, as the code of its outcome; the first that it is counts.
+_CODES = (
+    (InvalidGuard, "guard_invalid"),
+    (GuardUnsupported, "guard_unsupported"),
+    (InvalidMessage, "invalid_message"),
+    (TooLarge, "too_large"),
+    (Disconnected, NOT_CONNECTED),
+)
+BLOCKED = (InvalidMessage, GuardUnsupported, TooLarge, Disconnected)
 
 
 class Timeouts:
@@ -51,7 +59,8 @@ def send(exchange: Exchange, to: str, text: str | None, options: SendOptions, ti
     """Send one message and wait for its acknowledgement. Refusals and failures are outcomes, never raised."""
     message_id = choose_id(options, exchange.make_id)
     try:
-        aim = yield from aim_send(exchange, to, timeouts.list_s)
+        # A guarded message is for that exact ID: no name is looked up for it.
+        aim = Aim(to) if is_guarded(options) else (yield from aim_send(exchange, to, timeouts.list_s))
         call = post(exchange, aim.to, message_id, text, options)
     except WrongTarget as error:
         return not_sent(message_id, error.code, error.reason, error.candidates)
@@ -87,13 +96,15 @@ def post(exchange: Exchange, to: str, message_id: str, text: str | None, options
     """Put a message out and begin to wait for its acknowledgement.
 
     Raises:
-        InvalidMessage, TooLarge, Disconnected (``BLOCKED``): nothing was put out.
+        InvalidMessage, GuardUnsupported, TooLarge, Disconnected (``BLOCKED``): nothing was put out.
     """
     if not is_string(to) or not js_trim(to):
         raise InvalidMessage("the target is empty")
     if exchange.has_call(RECEIPT, message_id):
         raise InvalidMessage(f"message {message_id} is on its way already")
     message = draft_message(message_id, exchange.now_ms(), text, options)
+    if is_guarded(options):
+        _check_guarded(exchange, to, message, options)
     call = exchange.open_call(RECEIPT, message_id)
     try:
         exchange.say(Send(to=to, message=message), call)
@@ -101,6 +112,16 @@ def post(exchange: Exchange, to: str, message_id: str, text: str | None, options
         exchange.drop_call(RECEIPT, message_id)
         raise
     return call
+
+
+def _check_guarded(exchange: Exchange, to: str, message: Message, options: SendOptions) -> None:
+    if options.get("message_id") is None:
+        raise InvalidGuard("a guarded message has an ID that its caller recorded before")
+    fault = guard_fault(to, message)
+    if fault:
+        raise InvalidGuard(f"for a guarded message, {fault}")
+    if exchange.is_joined and not exchange.has_guard:
+        raise GuardUnsupported("the broker is too old, or this session did not ask for it; nothing was sent")
 
 
 def await_receipt(exchange: Exchange, message_id: str, call: Call, timeout_s: float) -> Flow[tuple[Outcome, float]]:
