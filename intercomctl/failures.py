@@ -94,11 +94,6 @@ def status_of(outcome: Outcome) -> int:
     return errors.EXIT_REFUSED
 
 
-def status_of_read(code: str) -> int:
-    """The exit status of a read that found nothing: who is away or silent, and what was refused."""
-    return errors.EXIT_UNREACHABLE if code in ("peer_offline", "timeout") else errors.EXIT_REFUSED
-
-
 def hint_at_roster(outcome: Outcome, call: str = f"{output.PROGRAM} list") -> str:
     """What to do about a target that means nobody, or too many: ``call`` prints the roster."""
     return f" See who is there: {call}" if outcome.code in _TARGET_CODES else ""

@@ -293,17 +293,6 @@ class Refused(IntercomError):
         return self.reason
 
 
-class ReadRefused(IntercomError):
-    """A read brought nothing. ``code`` is one of ``libintercom.wire.reads.CODES``."""
-
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(code, reason)
-        self.code, self.reason = code, reason
-
-    def __str__(self) -> str:
-        return self.reason
-
-
 class OutcomeUnknown(IntercomError):
     """A message left and its acknowledgement never came. Do not send it again blindly."""
 

@@ -15,7 +15,7 @@ from intercom_adapters.mcp.calls import MESSAGES, BadCall, Call, read_call
 from intercom_adapters.mcp.results import Result, outcome_facts, unsent_facts
 from intercom_adapters.mcp.tool import ASK, LAST, LIST, PENDING, PROJECT, REPLY, SEND, STATUS
 from libintercom import list_texts, read_texts, texts
-from libintercom.errors import IntercomError, ReadRefused
+from libintercom.errors import IntercomError, ReadFailed
 from libintercom.identity import make_uuid
 from libintercom.roster import Filters, build_roster
 from libintercom.targets import find_row
@@ -205,7 +205,7 @@ class Actions:
     async def _last(self, call: Call) -> Result:
         try:
             page = await self._session.last(call.to, call.entry_id, call.offset)
-        except ReadRefused as refused:
+        except ReadFailed as refused:
             text = read_texts.failed_read_text(call.to, refused.code, refused.reason)
             is_empty = refused.code == "empty_history"
             return Result(text, {"code": refused.code}, is_error=not is_empty)

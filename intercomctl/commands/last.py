@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from intercomctl import failures, joining, output, shapes
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, flag, option
 from libintercom import read_texts
-from libintercom.errors import EXIT_DONE, ReadRefused
+from libintercom.errors import EXIT_DONE, ReadFailed
 
 if TYPE_CHECKING:
     from libintercom.client import Client
@@ -35,7 +35,7 @@ def run(
     with joining.speak(as_name, session_id) as client:
         try:
             pages = _read(client, to, entry_id, offset, is_whole=is_whole)
-        except ReadRefused as refused:
+        except ReadFailed as refused:
             return _tell_refused(to, refused, as_json=as_json)
     _tell(to, pages, as_json=as_json)
     return EXIT_DONE
@@ -60,12 +60,12 @@ def _tell(to: str, pages: list[Page], *, as_json: bool) -> None:
         output.note(read_texts.following_text(to, last, read_texts.COMMAND_LAST_CALL))
 
 
-def _tell_refused(to: str, refused: ReadRefused, *, as_json: bool) -> int:
+def _tell_refused(to: str, refused: ReadFailed, *, as_json: bool) -> int:
     """An empty history is an answer: nothing was said yet."""
     output.note(read_texts.failed_read_text(to, refused.code, refused.reason))
     if as_json:
         output.emit({"code": refused.code, "reason": refused.reason})
-    return EXIT_DONE if refused.code == EMPTY else failures.status_of_read(refused.code)
+    return EXIT_DONE if refused.code == EMPTY else refused.exit_status
 
 
 COMMAND = Command(

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from intercomctl import failures, joining, output
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, option
 from libintercom import read_texts
-from libintercom.errors import EXIT_DONE, ReadRefused
+from libintercom.errors import EXIT_DONE, ReadFailed
 from libintercom.targets import find_row
-from libintercom.wire.record import dump_record
 
 if TYPE_CHECKING:
     from libintercom.client import Client
@@ -25,15 +24,15 @@ def run(
     with joining.speak(as_name, session_id) as client:
         try:
             receipt = client.receipt(to, root or _root_of(client, to), message_id)
-        except ReadRefused as refused:
+        except ReadFailed as refused:
             output.note(read_texts.failed_read_text(to, refused.code, refused.reason))
             if as_json:
                 output.emit({"code": refused.code, "reason": refused.reason})
-            return failures.status_of_read(refused.code)
+            return refused.exit_status
     if as_json:
-        output.emit({"receipt": dump_record(receipt)})
+        output.emit({"receipt": receipt})
     else:
-        output.say(read_texts.receipt_text(to, dump_record(receipt)))
+        output.say(read_texts.receipt_text(to, receipt))
     return EXIT_DONE
 
 
