@@ -1,4 +1,4 @@
-"""A session's end for one event loop: joined under one identity, durable, reconnecting; the asyncio twin of ``Session``.
+"""A session's end for one event loop: one identity, durable, reconnecting; the asyncio twin of ``Session``.
 
 Owns what a program may say and learn. Does not own the order of beginning and ending (``life``), decisions (``inbox``),
 carrying them out (``engine``), what arrives (``reception``), staying connected (``reconnecting``) nor the wire
@@ -14,15 +14,14 @@ import asyncio
 
 from libintercom.asking import DEFAULT_TIMEOUT_S
 from libintercom.identity import make_uuid
-from libintercom.paths import find_places
 from libintercom.session import happenings
-from libintercom.session.background import BackgroundErrors
 from libintercom.session.errors import NotLive, ReplyWithheld
 from libintercom.session.host import QueueHost
 from libintercom.session.life import Life
-from libintercom.session.reception import Watchers
+from libintercom.session.options import Chosen
 from libintercom.session.replying import reply
 from libintercom.session.views import pending_views
+from libintercom.wire.reads import MAX_PAGE_UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +31,10 @@ if TYPE_CHECKING:
     from libintercom.drafts import SendOptions
     from libintercom.inbound import Inbound
     from libintercom.outcomes import Answered, Listing, Outcome
-    from libintercom.paths import Places
     from libintercom.profile import Profile
-    from libintercom.sending import Timeouts
-    from libintercom.session.background import BackgroundError
-    from libintercom.session.bus import Bus
     from libintercom.session.feed import Arrival, Feed
-    from libintercom.session.host import Host
-    from libintercom.session.journal import Journal
-    from libintercom.wire.reads import NativeReceipt, Page
+    from libintercom.session.options import JoinOptions
+    from libintercom.wire.reads import Page
     from libintercom.wire.record import Record
 
 
@@ -53,37 +47,15 @@ class AsyncSession(Life):
     # ------------------------------------------------------------------ joining and leaving
 
     @classmethod
-    async def join(
-        cls,
-        profile: Profile,
-        *,
-        native_id: str,
-        host: Host | None = None,
-        spawn: bool = True,
-        places: Places | None = None,
-        timeouts: Timeouts | None = None,
-        journal: Journal | bool = True,
-        bus: Bus | None = None,
-        on_background_error: Callable[[BackgroundError], object] | None = None,
-        on_notice: Callable[[Record], object] | None = None,
-    ) -> Self:
-        """Open the journal, take up what an earlier run left, and join.
+    async def join(cls, profile: Profile, *, native_id: str, **options: Unpack[JoinOptions]) -> Self:
+        """Open the journal, take up what an earlier run left, and join. What may be chosen: ``options.JoinOptions``.
 
-        ``host`` is by default a ``QueueHost``: iterate over ``inbound``. With ``spawn`` a broker is started, now and
-        whenever it is missed, if the start policy allows it. ``bus``: answer companions on it. ``on_notice`` hears
-        ``PeerLeft``, ``AskEnded`` and ``LetterDied``. The callbacks are called on the loop and must not raise.
+        ``profile`` says name, directory, model and lineage; peer ID and incarnation follow from ``native_id`` and this
+        start. With the default host, iterate over ``inbound``.
 
         Raises: what ``AsyncClient.join`` raises; nothing is left behind then.
         """
-        session = cls(
-            profile,
-            native_id,
-            QueueHost() if host is None else host,
-            client_options={"spawn": spawn, "places": places, "timeouts": timeouts},
-            journal=journal,
-            watchers=Watchers(bus, on_notice),
-            errors=BackgroundErrors(on_background_error, (places or find_places()).agent_dir),
-        )
+        session = cls(profile, native_id, Chosen(options))
         await session._start(profile.incarnation or make_uuid())
         return session
 
@@ -177,12 +149,12 @@ class AsyncSession(Life):
         return await self._joined("list sessions").list_sessions()
 
     async def last(
-        self, to: str, entry_id: str | None = None, offset: int = 0, limit: int | None = None
+        self, to: str, entry_id: str | None = None, offset: int = 0, limit: int = MAX_PAGE_UNITS
     ) -> Page:
         """A page of another session's last response, without waking it (``AsyncClient.last``)."""
         return await self._joined("read").last(to, entry_id, offset, limit)
 
-    async def receipt(self, to: str, root_session_id: str, message_id: str) -> NativeReceipt:
+    async def receipt(self, to: str, root_session_id: str, message_id: str) -> dict[str, Any]:
         """What another session's journal observed of a message (``AsyncClient.receipt``)."""
         return await self._joined("read").receipt(to, root_session_id, message_id)
 

@@ -112,6 +112,7 @@ class Attachment:
 
     def _attest(self, query: Mapping[str, Any]) -> dict[str, Any]:
         root, message_id = query.get("rootSessionId"), query.get("messageId")
-        is_known = query.get("version") == VERSION and isinstance(root, str) and isinstance(message_id, str)
-        # Whoever does not speak the version learns nothing about the journal.
-        return self._witness.attest(root, message_id) if is_known else {"error": PUBLICATION_UNAVAILABLE}
+        if query.get("version") != VERSION or not isinstance(root, str) or not isinstance(message_id, str):
+            # Whoever does not speak the version learns nothing about the journal.
+            return {"error": PUBLICATION_UNAVAILABLE}
+        return self._witness.attest(root, message_id)

@@ -1,7 +1,7 @@
 """Carrying out what an inbox asks for: checkpoints into the journal, messages to the host, words to whoever waits.
 
 Owns the loop of happenings and steps of one context (one native session in one incarnation), bounded admission, and
-the drain at its end. Does not own any decision (``inbox``), the host's calls (``placing``) nor the connection (``aio``).
+the drain at its end. Does not own any decision (``inbox``), the host's calls (``placing``) nor the connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from libintercom.session.placing import Placing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, ClassVar, Protocol
 
     from libintercom.inbound import Inbound
     from libintercom.session.background import BackgroundErrors
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         def find(self, message_id: str, /) -> Standing | None: ...
 
         def unfinished(self) -> Any: ...
+
+        def receipt_rows(self, message_id: str, /) -> list[Entry]: ...
 
 
 # Messages whose first checkpoint is under way; past this the connection is not read on, so the broker's quota tells
@@ -65,6 +67,7 @@ class Engine:
         host: Host,
         errors: BackgroundErrors,
         *,
+        generation: str,
         now_ms: Callable[[], int],
         on_change: Callable[[], object],
     ) -> None:
@@ -75,7 +78,7 @@ class Engine:
         self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
         self._happened: deque[Record] = deque()
         self._is_turning = False
-        self._generation = inbox.context.incarnation
+        self._generation = generation
         # Checkpoints under way, by their entries' IDs, in order; and who waits for the end of one.
         self._storing: dict[tuple[str, ...], tuple[Entry, ...]] = {}
         self._flushing: dict[tuple[str, ...], asyncio.Future[str]] = {}
@@ -330,7 +333,7 @@ class Engine:
             self._retry.cancel()
             self._retry = None
 
-    _STEPS: dict[type[Record], Callable[[Engine, Any], None]] = {
+    _STEPS: ClassVar[dict[type[Record], Callable[[Engine, Any], None]]] = {
         steps.Checkpoint: _checkpoint,
         steps.Place: _place,
         steps.Wake: _wake,

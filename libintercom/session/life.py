@@ -19,37 +19,20 @@ from libintercom.session.tenure import Tenure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from libintercom.paths import Places
     from libintercom.profile import Profile
-    from libintercom.session.background import BackgroundErrors
     from libintercom.session.host import Host
-    from libintercom.session.journal import Journal
-    from libintercom.session.reception import Watchers
-    from libintercom.session.states import Context
+    from libintercom.session.options import Chosen
+    from libintercom.session.states import Context, Live
     from libintercom.wire.messages import BrokerHello
 
 
 class Life:
     """Base of ``AsyncSession``: for the loop that joined it, and the process."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        native_id: str,
-        host: Host,
-        *,
-        client_options: dict[str, Any],
-        journal: Journal | bool,
-        watchers: Watchers,
-        errors: BackgroundErrors,
-    ) -> None:
+    def __init__(self, profile: Profile, native_id: str, chosen: Chosen) -> None:
         """For ``AsyncSession.join``."""
-        self.native_id = native_id
-        self.host = host
-        self._profile, self._client_options, self._journal = profile, client_options, journal
-        self._watchers, self._errors = watchers, errors
+        self.native_id, self.host = native_id, chosen.host
+        self._profile, self._chosen, self._errors = profile, chosen, chosen.errors
         self._pid = os.getpid()
         self._state: Context = states.Inactive()
         self._changing = asyncio.Lock()
@@ -93,9 +76,7 @@ class Life:
     async def _start(self, incarnation: str) -> None:
         self._state = live = states.activate(states.clear(self._state), self.native_id, incarnation)
         try:
-            self._tenure = tenure = await Tenure.begin(
-                live, self.host, self._errors, self._note_change, journal=self._journal, folder=journal_folder(self._client_options["places"])
-            )
+            self._tenure = tenure = await Tenure.begin(live, self._chosen, self._note_change)
             await self._connect(tenure)
         except BaseException:
             self._state = states.clear(states.invalidate(live))
@@ -106,8 +87,8 @@ class Life:
 
     async def _connect(self, tenure: Tenure) -> None:
         described = _describe(self._profile, tenure.live, self.host)
-        self._client = client = await AsyncClient.join(described, **self._client_options)
-        self._reception = reception = Reception(client, tenure, self.host, self._errors, self._watchers)
+        self._client = client = await AsyncClient.join(described, **self._chosen.client)
+        self._reception = reception = Reception(client, tenure, self.host, self._errors, self._chosen.watchers)
         self._line = Line(
             client, self._errors, on_event=reception.take, on_joined=reception.rejoin, on_lost=reception.lose
         )
@@ -170,15 +151,16 @@ class Life:
         return self._reception
 
 
-def journal_folder(places: Places | None) -> str | None:
-    """Where the journals of these places are; None leaves it to the journal."""
-    return None if places is None else places.journals
-
-
 def _describe(profile: Profile, live: Live, host: Host) -> Profile:
     """What is registered: identity and incarnation of this context, and what its host can do."""
     is_child = profile.parent_session_id is not None
     lineage = {} if is_child else {"root_session_id": live.session}
     return profile.replace(
-        requested_id=peer_id(live.session), incarnation=live.incarnation, host=host.abilities, **lineage
+        requested_id=peer_id(live.session),
+        incarnation=live.incarnation,
+        host=host.abilities,
+        guarded_delivery=True,
+        receipt_reads=True,
+        serves_reads=True,
+        **lineage,
     )

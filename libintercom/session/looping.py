@@ -65,9 +65,9 @@ class LoopThread:
         """End the loop, from whichever thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def is_current(self) -> bool:
-        """Whether the calling code runs on this loop's thread."""
-        return threading.get_ident() == self._thread.ident
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
 
     def check_owner(self) -> None:
         """Raises Forked in a program forked from the one that made this."""
@@ -77,12 +77,15 @@ class LoopThread:
     def _checked(self, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         try:
             self.check_owner()
-            if self.is_current():
-                raise RuntimeError("a blocking session was called from its own callback; hand the work to another thread")
+            self._check_thread()
         except BaseException:
             coroutine.close()
             raise
         return coroutine
+
+    def _check_thread(self) -> None:
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError("a blocking session was called from its own callback: use another thread")
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from typing import Any
 
-    from libintercom.session.host import HostInput, Host
+    from libintercom.session.host import Host, HostInput
     from libintercom.wire.record import Record
 
     # A call of the host, and what its end (a finished task, or None when it took too long) means for the inbox.
@@ -29,8 +29,7 @@ TOO_LONG = "the host did not answer in time"
 
 
 class Placing:
-    """The calls of one host. ``tell`` hears each end; ``on_failure`` the words of one that was none of the contract's.
-    """
+    """The calls of one host. ``tell`` hears how each ended; ``on_failure`` why one did not go through."""
 
     def __init__(
         self,

@@ -59,6 +59,6 @@ class Presenting:
     def _members(self) -> dict[str, Any]:
         accepts = self._host.can_accept_asks() if self.accepts_asks is None else self.accepts_asks
         told: dict[str, Any] = {"pending_asks": len(self._inbox.tracker), "accepts_asks": accepts}
-        if self._client.has_guarded_delivery:
+        if self._client.has_guard:
             told["application_guard"] = self.application_guard
         return told

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from libintercom.errors import IntercomError
-from libintercom.inbound import AskEnded, Inbound, PeerLeft
+from libintercom.inbound import AskEnded, Inbound, PeerLeft, ReadAsked
 from libintercom.member import now_ms
 from libintercom.session import serving
 from libintercom.session.bus import VERSION, Attachment, Bus, StaleTarget
@@ -18,8 +18,7 @@ from libintercom.session.guards import OwnContext, find_fault
 from libintercom.session.presenting import Presenting
 from libintercom.session.running import run_errand
 from libintercom.session.states import Live
-from libintercom.wire.answers import ReadRequest
-from libintercom.wire.reads import ReadError
+from libintercom.wire.reads import LAST, ReadError
 from libintercom.wire.record import dump_record
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ _EVICTED = "evicted"
 
 
 class Watchers:
-    """Who watches a session: companions on a ``bus``, and ``on_notice`` for ``PeerLeft``, ``AskEnded``, ``LetterDied``."""
+    """Who watches a session: companions on a ``bus``, and ``on_notice`` (``options.JoinOptions``)."""
 
     __slots__ = ("bus", "on_notice")
 
@@ -65,7 +64,7 @@ class Reception:
         """One event of the connection, in order; returns when the next one may come."""
         if isinstance(event, Inbound):
             await self._take_message(event)
-        elif isinstance(event, ReadRequest):
+        elif isinstance(event, ReadAsked):
             self._begin(self._serve(event))
         else:
             self._take_notice(event)
@@ -118,7 +117,7 @@ class Reception:
             "peerId": (self._client.session_id or None) if live else None,
             "incarnation": None if live is None else live.incarnation,
             "connected": self._client.is_connected,
-            "guardedDelivery": 1 if live and self._client.has_guarded_delivery else None,
+            "guardedDelivery": 1 if live and self._client.has_guard else None,
         }
         parent = {} if profile.parent_session_id is None else {"parentSessionId": profile.parent_session_id}
         return {**told, **parent, **({} if self._guard is None else {"applicationGuard": self._guard})}
@@ -163,7 +162,7 @@ class Reception:
             incarnation="" if live is None else live.incarnation,
             is_main=profile.parent_session_id is None,
             is_live=live is not None,
-            is_negotiated=self._client.has_guarded_delivery,
+            is_negotiated=self._client.has_guard,
             **guard,
         )
 
@@ -182,12 +181,12 @@ class Reception:
         if self._watchers.on_notice is not None:
             self._watchers.on_notice(event)
 
-    async def _serve(self, request: ReadRequest) -> None:
-        if serving.is_last(request):
-            answer = await serving.read_last(self._host, request)
+    async def _serve(self, asked: ReadAsked) -> None:
+        if asked.kind == LAST:
+            answer = await serving.read_last(self._host, asked)
         else:
-            answer = self._attest(request.root_session_id or "", request.message_id or "")
-        await self._client.respond(request, answer)
+            answer = self._attest(asked.root_session_id or "", asked.message_id or "")
+        await self._client.answer_read(asked.token, answer)
 
     def _attest(self, root_session_id: str, message_id: str) -> serving.ReadAnswer:
         live = self._live()

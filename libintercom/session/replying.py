@@ -35,9 +35,8 @@ async def reply(
         return not_sent(reply_id, NO_PENDING_ASK, refused)
     is_accepted = None
     try:
-        outcome = await client.send(
-            ask.sender_id, text, **{**options, "message_id": reply_id, "reply_to": ask.message_id}
-        )
+        sent: SendOptions = {**options, "message_id": reply_id, "reply_to": ask.message_id}
+        outcome = await client.send(ask.sender_id, text, **sent)
         is_accepted = None if outcome.outcome == UNKNOWN else outcome.is_accepted
     finally:
         engine.end_reply(ask.message_id, reply_id, is_accepted=is_accepted)

@@ -11,27 +11,18 @@ import asyncio
 from libintercom.session.host import EmptyHistory, EntryNotFound
 from libintercom.session.placing import settle_response
 from libintercom.session.receipts import make_receipt
-from libintercom.wire.reads import LAST, ReadError, clamp_limit
+from libintercom.wire.reads import ReadError, clamp_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol, Union
+    from typing import Any, Union
 
+    from libintercom.inbound import ReadAsked
     from libintercom.session.engine import Ledger
     from libintercom.session.host import Host
     from libintercom.wire.reads import NativeReceipt, Page
 
     ReadAnswer = Union[Page, NativeReceipt, ReadError]
-
-    class ReadRequest(Protocol):
-        """The members of a ``read_request`` that are looked at here."""
-
-        kind: str
-        entry_id: str | None
-        offset: int | None
-        limit: int | None
-        root_session_id: str | None
-        message_id: str | None
 
 
 # The broker waits five seconds (wire.md 9.4); an answer behind that is nobody's.
@@ -50,10 +41,10 @@ def attest(ledger: Ledger | None, *, root: str, session: str, root_session_id: s
     return make_receipt(rows, root_session_id=root_session_id, message_id=message_id, session=session, root=root)
 
 
-async def read_last(host: Host, request: ReadRequest) -> ReadAnswer:
+async def read_last(host: Host, asked: ReadAsked) -> ReadAnswer:
     """A page of the host's last response, or why there is none."""
     read = asyncio.ensure_future(
-        settle_response(host.last_response(request.entry_id, request.offset or 0, clamp_limit(request.limit)))
+        settle_response(host.last_response(asked.entry_id, asked.offset or 0, clamp_limit(asked.limit)))
     )
     await asyncio.wait([read], timeout=READ_TIMEOUT_S)
     if not read.done():
@@ -70,7 +61,3 @@ def _answer(response: Any) -> ReadAnswer:
         return _EMPTY
     answer: ReadAnswer = _GONE if isinstance(response, EntryNotFound) else response
     return answer
-
-
-def is_last(request: ReadRequest) -> bool:
-    return request.kind == LAST

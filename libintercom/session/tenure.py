@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from libintercom.session.background import BackgroundErrors
     from libintercom.session.host import Host
-    from libintercom.session.journal import Journal
     from libintercom.session.opening import Opened
+    from libintercom.session.options import Chosen
     from libintercom.session.states import Live
 
 # How long what was begun may take to end: a host's call is given up sooner (``placing``), the disk needs a moment.
 SHUTDOWN_TIMEOUT_S = 10.0
 BADGE, SHUTDOWN = "badge", "shutdown"
-_HOST_BUSY = f"the host did not end what it began within {SHUTDOWN_TIMEOUT_S:g} s; it is asked about it when this session joins again"
+_HOST_BUSY = f"the host did not end what it began in {SHUTDOWN_TIMEOUT_S:g} s; the next start asks it what it has"
 
 
 class Tenure:
@@ -42,25 +42,25 @@ class Tenure:
         self.live, self.note = live, opened.note
         self.key = errands.make_key() if opened.folder else ""
         self.inbox = Inbox(live, host.abilities, make_uuid)
-        self.engine = Engine(self.inbox, opened.ledger, host, errors, now_ms=now_ms, on_change=on_change)
+        self.engine = Engine(
+            self.inbox,
+            opened.ledger,
+            host,
+            errors,
+            generation=live.incarnation,
+            now_ms=now_ms,
+            on_change=on_change,
+        )
         self.feed = (
             Feed(host, self.engine.happen, self.engine.record_placement) if isinstance(host, QueueHost) else None
         )
         self._host, self._errors, self._opened, self._pid = host, errors, opened, os.getpid()
 
     @classmethod
-    async def begin(
-        cls,
-        live: Live,
-        host: Host,
-        errors: BackgroundErrors,
-        on_change: Callable[[], object],
-        *,
-        journal: Journal | bool,
-        folder: str | None,
-    ) -> Tenure:
+    async def begin(cls, live: Live, chosen: Chosen, on_change: Callable[[], object]) -> Tenure:
         """Open the memory and take up what an earlier run left."""
-        tenure = cls(live, await open_ledger(live.session, journal, folder), host, errors, on_change)
+        opened = await open_ledger(live.session, chosen.journal, chosen.journal_folder)
+        tenure = cls(live, opened, chosen.host, chosen.errors, on_change)
         tenure.engine.recover()
         return tenure
 
