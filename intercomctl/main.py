@@ -15,7 +15,21 @@ import typer
 from typer import completion as shells
 
 from intercomctl import failures, output
-from intercomctl.commands import ask, broker, completion, config, join, journal, last, metrics, receipt, send, status
+from intercomctl.commands import (
+    ask,
+    broker,
+    completion,
+    config,
+    join,
+    journal,
+    last,
+    metrics,
+    pending,
+    receipt,
+    reply,
+    send,
+    status,
+)
 from intercomctl.commands import list as listing
 from libintercom.version import __version__
 
@@ -30,6 +44,8 @@ COMMANDS: tuple[Command, ...] = (
     send.COMMAND,
     ask.COMMAND,
     join.COMMAND,
+    pending.COMMAND,
+    reply.COMMAND,
     last.COMMAND,
     receipt.COMMAND,
     journal.SHOW,

@@ -1,7 +1,7 @@
 """Which native session a one-shot command is about, and how it is reached: its journal, or the process that has it.
 
-Owns finding the native ID of ``--as NAME`` and ``--session-id``, and asking a live session (sessions.md section 1). Does
-not own the journal (``libintercom.session.journal``) nor what is asked (``libintercom.session.errands``).
+Owns finding the native ID of ``--as NAME`` and ``--session-id``, and asking a live session (sessions.md section 1).
+Does not own the journal (``libintercom.session.journal``) nor what is asked (``libintercom.session.errands``).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def failed_read_text(to: str, code: str, reason: str) -> str:
 
 def receipt_text(to: str, receipt: Shown) -> str:
     """The facts of a receipt (wire.md 9.4), one a line; each says only what was observed."""
-    sender = receipt["sender"]
+    sender, placed = receipt["sender"], receipt["placementEntryId"]
     lines = {
         "Message": receipt["messageId"],
         "Root session": receipt["rootSessionId"],
@@ -81,7 +81,7 @@ def receipt_text(to: str, receipt: Shown) -> str:
         "Recorded": f"yes, entry {receipt['checkpointEntryId']}",
         "Held back at first": _observed(receipt["queued"]),
         "Given to the host": _observed(receipt["nativeHandoff"]),
-        "Placed by the host": f"yes, entry {receipt['placementEntryId']}" if receipt["placementEntryId"] else "not seen",
+        "Placed by the host": f"yes, entry {placed}" if placed else "not seen",
         "Discarded": _observed(receipt["discarded"]),
         "Text, SHA-256": receipt["textSha256"],
     }
@@ -104,7 +104,7 @@ def _time_text(at_ms: float) -> str:
 
 
 def views_text(title: str, views: Sequence[Shown], now_ms: int) -> str:
-    """A line for each view of what waits (``session.views``): its ID, its sender, its age, the beginning of its text."""
+    """A line for each view of what waits (``session.views``): its ID, sender, age and the beginning of its text."""
     lines = [f"**{title} ({len(views)}):**"]
     for view in views:
         text = make_line(" ".join(str(view["text"]).split()))

@@ -6,7 +6,6 @@ Owns joining, leaving and what ends the program. Does not own the command line (
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from mcp import types
 from mcp.server.lowlevel import Server
@@ -79,7 +79,7 @@ class _Progress:
         if outcome.is_accepted:
             self._task = asyncio.ensure_future(self._tell())
 
-    async def __aenter__(self) -> _Progress:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_raised: object) -> None:

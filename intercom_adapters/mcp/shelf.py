@@ -1,7 +1,8 @@
-"""The host of an agent that nobody can push to: it reads when it calls ``pending`` (sessions.md section 2, ``promptOnly``).
+"""The host of an agent that nobody can push to: it reads when it calls ``pending``.
 
-Owns the messages of one call: what the session handed over for it, and the texts of long ones that are read page by
-page. Does not own what is shown of them (``showing``) nor what waits (the session's journal does).
+In the words of sessions.md section 2 it is ``promptOnly``. Owns the messages of one call: what the session handed over
+for it, and the texts of long ones that are read page by page. Does not own what is shown of them (``showing``) nor what
+waits (the session's journal does).
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ SHOW = Command(
     "journal list",
     show,
     "List the journals of this user's sessions.\n\n"
-    "A journal holds what a session was sent, so that nothing is lost when its program ends. Exit status 1: one of them "
-    "cannot be read.",
+    "A journal holds what a session was sent, so that nothing is lost when its program ends. Exit status 1: one of "
+    "them cannot be read.",
     JSON,
 )
 COLLECT = Command(

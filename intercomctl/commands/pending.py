@@ -76,7 +76,9 @@ def _show_sessions(*, as_json: bool) -> int:
     if as_json:
         output.emit({"sessions": waiting})
         return EXIT_DONE
-    lines = [f"• {make_line(row['name'] or row['id'])} ({make_line(row['target'])}): {row['pendingAsks']}" for row in waiting]
+    lines = [
+        f"• {make_line(row['name'] or row['id'])} ({make_line(row['target'])}): {row['pendingAsks']}" for row in waiting
+    ]
     output.say("\n".join(["Questions wait in:", *lines]) if lines else "No question waits in any session.")
     return EXIT_DONE
 
@@ -86,8 +88,8 @@ COMMAND = Command(
     run,
     "Print what waits for a session's reply: questions, and messages that it did not read yet.\n\n"
     "The session is the one that joined under --as NAME in this directory, or --session-id, or "
-    "INTERCOM_NATIVE_SESSION_ID; it may be connected elsewhere or not at all. Without any of them: the sessions in which "
-    "questions wait.\n\n"
+    "INTERCOM_NATIVE_SESSION_ID; it may be connected elsewhere or not at all. Without any of them: the sessions in "
+    "which questions wait.\n\n"
     "Example: intercomctl pending --as reviewer",
     AS_NAME,
     SESSION_ID,

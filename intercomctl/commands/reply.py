@@ -106,8 +106,8 @@ COMMAND = Command(
     run,
     "Reply to a question that waits for a session's answer.\n\n"
     "The session is the one that joined under --as NAME in this directory, or --session-id, or "
-    "INTERCOM_NATIVE_SESSION_ID; it may be connected elsewhere or not at all. When several questions wait, --reply-to or "
-    "--to says which one. `intercomctl pending` lists them.\n\n" + body.VISIBILITY + "\n\n"
+    "INTERCOM_NATIVE_SESSION_ID; it may be connected elsewhere or not at all. When several questions wait, --reply-to "
+    "or --to says which one. `intercomctl pending` lists them.\n\n" + body.VISIBILITY + "\n\n"
     'Example: intercomctl reply --as reviewer "Port 8443."',
     *body.PARAMETERS,
     option("--reply-to", "The message ID of the question.", metavar="ID"),

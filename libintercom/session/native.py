@@ -74,7 +74,7 @@ def claim_native_id(name: str, cwd: str, *, folder: str | None = None) -> Native
 
 
 def find_kept_id(name: str, cwd: str, *, folder: str | None = None) -> str:
-    """The id that ``name`` has in ``cwd``, whoever uses it now; ``""`` when no session of that name ever joined here."""
+    """The id that ``name`` has in ``cwd``, whoever uses it now; ``""`` when no session of that name joined there."""
     try:
         descriptor = os.open(
             os.path.join(folder or _default_folder(), _file_name(name, cwd)),

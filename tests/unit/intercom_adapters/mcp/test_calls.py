@@ -59,7 +59,11 @@ MISTAKES = [
     ({"action": "reply"}, "reply", "reply needs message."),
     ({"action": "last"}, "last", "last needs to."),
     ({"action": "status", "to": "a"}, "status", "status takes no to; it takes nothing else."),
-    ({"action": "last", "to": "a", "delivery": "steer"}, "last", "last takes no delivery; it takes to, entryId, offset."),
+    (
+        {"action": "last", "to": "a", "delivery": "steer"},
+        "last",
+        "last takes no delivery; it takes to, entryId, offset.",
+    ),
     ({"action": "last", "to": "a", "offset": -1}, "last", "offset is not a whole number from 0 on."),
     ({"action": "last", "to": "a", "offset": True}, "last", "offset is not a whole number from 0 on."),
     ({"action": "list", "children": "yes"}, "list", "children is not true or false."),
