@@ -170,17 +170,27 @@ class AsyncSession(Life):
         Ends when the session has left, or when nothing came for ``timeout_s`` seconds. For one reader at a time.
         Raises JournalStopped: what comes next cannot be recorded as given.
         """
-        received = ""
         while True:
-            arrival = await self.next_inbound(received, timeout_s)
+            arrival = await self.next_inbound(timeout_s)
             if arrival is None:
                 return
-            received = arrival.message.id
             yield arrival
 
-    async def next_inbound(self, received: str = "", timeout_s: float | None = None) -> Arrival | None:
-        """One step of ``inbound``: ``received`` is the ID of the message that this reader got last."""
-        return await self._feeding().take(received, timeout_s)
+    async def next_inbound(self, timeout_s: float | None = None) -> Arrival | None:
+        """One step of ``inbound``."""
+        arrival = await self.give_inbound(timeout_s)
+        if arrival is not None:
+            self.note_received(arrival.message.id)
+        return arrival
+
+    async def give_inbound(self, timeout_s: float | None = None) -> Arrival | None:
+        """``next_inbound`` for a reader that may lose what it is given: the same again until ``note_received``."""
+        return await self._feeding().take(timeout_s)
+
+    def note_received(self, message_id: str) -> None:
+        """A message of ``give_inbound`` is with its reader. May be called from any thread."""
+        if self._tenure is not None and self._tenure.feed is not None:
+            self._tenure.feed.note_received(message_id)
 
     def consumed(self, message_ids: Iterable[str]) -> None:
         """The host's reader took these in."""

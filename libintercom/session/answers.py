@@ -34,6 +34,8 @@ class Answers:
         self.tracker = Tracker()
         # Ended before their first checkpoint settled: they are never opened.
         self._ended_early: set[str] = set()
+        # Replies between their first checkpoint and the broker's word; the question may end meanwhile.
+        self._leaving: set[str] = set()
         # Questions that this turn read; only these can be retired with it.
         self._read: set[str] = set()
 
@@ -51,13 +53,17 @@ class Answers:
     def reopen(self, standing: Standing, inbound: Inbound, received_at_ms: int) -> None:
         """An open question of an earlier run. A reply that was about to leave then may have left."""
         self.open(inbound, received_at_ms)
-        if standing.fact == entries.ANSWERING:
-            self.tracker.doubt_reply(standing.message_id, standing.answer)
+        for reply_id in standing.answers:
+            self.tracker.doubt_reply(standing.message_id, reply_id)
         if standing.kind in (entries.PLACED, entries.CONSUMED):
             self.tracker.show(standing.message_id)
 
     def is_open(self, message_id: str) -> bool:
         return message_id in self.tracker
+
+    def has_leaving(self) -> bool:
+        """Whether a reply of ours is under way."""
+        return bool(self._leaving)
 
     def show(self, message_id: str) -> None:
         self.tracker.show(message_id)
@@ -114,11 +120,13 @@ class Answers:
         if not self.tracker.begin_reply(ask_id, reply_id):
             self._refuse(ask_id, reply_id, _NO_LONGER_OPEN)
             return
+        self._leaving.add(reply_id)
         told = [self._desk.entry(ask_id, entries.ANSWERING, by=reply_id)]
         self._desk.checkpoint(told, partial(self._may_leave, ask_id, reply_id), partial(self._keep, ask_id, reply_id))
 
     def end_reply(self, ask_id: str, reply_id: str, is_accepted: bool | None) -> None:
         """What became of it."""
+        self._leaving.discard(reply_id)
         if is_accepted is None:
             self.tracker.doubt_reply(ask_id, reply_id)
         elif is_accepted:
@@ -139,6 +147,7 @@ class Answers:
         self._refuse(ask_id, reply_id, f"the journal cannot record it: {reason}")
 
     def _refuse(self, ask_id: str, reply_id: str, reason: str) -> None:
+        self._leaving.discard(reply_id)
         self._desk.ask(steps.RefuseReply(ask_id=ask_id, reply_id=reply_id, reason=reason))
 
     def _record(self, message_id: str, kind: str, **body: str) -> None:

@@ -96,11 +96,16 @@ class Backlog:
     def __iter__(self) -> Iterator[Item]:
         return iter(list(self._items.values()))
 
+    def holds(self, item: Item) -> bool:
+        return self._items.get(item.message_id) is item
+
     def add(self, item: Item) -> None:
         self._items[item.message_id] = item
 
     def drop(self, item: Item) -> None:
-        self._items.pop(item.message_id, None)
+        """Let go of this very item: a message that was not stored may have come again since."""
+        if self.holds(item):
+            del self._items[item.message_id]
 
     def find(self, message_id: str) -> Item | None:
         return self._items.get(message_id)

@@ -160,17 +160,26 @@ class Session:
 
     def inbound(self, timeout_s: float | None = None) -> Iterator[Arrival]:
         """Messages for a program with a ``QueueHost``; asking for the next one says that the last was consumed."""
-        received = ""
         while True:
-            arrival = self.next_inbound(received, timeout_s)
+            arrival = self.next_inbound(timeout_s)
             if arrival is None:
                 return
-            received = arrival.message.id
             yield arrival
 
-    def next_inbound(self, received: str = "", timeout_s: float | None = None) -> Arrival | None:
+    def next_inbound(self, timeout_s: float | None = None) -> Arrival | None:
         """One step of ``inbound``. What an interrupted step did not hand out comes with the next one."""
-        return self._thread.call(self._session.next_inbound(received, timeout_s))
+        arrival = self.give_inbound(timeout_s)
+        if arrival is not None:
+            self.note_received(arrival.message.id)
+        return arrival
+
+    def give_inbound(self, timeout_s: float | None = None) -> Arrival | None:
+        """``next_inbound`` for a reader that may lose what it is given: the same again until ``note_received``."""
+        return self._thread.call(self._session.give_inbound(timeout_s))
+
+    def note_received(self, message_id: str) -> None:
+        """A message of ``give_inbound`` is with its reader."""
+        self._session.note_received(message_id)
 
     def consumed(self, message_ids: Iterable[str]) -> None:
         """The host's reader took these in."""

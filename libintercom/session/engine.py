@@ -158,7 +158,8 @@ class Engine:
         self._placements[message_id] = placed = self._loop.create_future()
         entry = self._unrecorded.pop(message_id, None)
         if entry is None:
-            self.happen(happenings.HostPlaced(placements={message_id: ""}))
+            # A program that iterates has no entries of its own: the message is known by its ID there.
+            self.happen(happenings.HostPlaced(placements={message_id: message_id}))
         else:
             self._store((entry,))
         if message_id not in self._placing_ids and not placed.done():
@@ -182,7 +183,8 @@ class Engine:
         future = waiting[key] = self._loop.create_future()
         try:
             self.happen(event)
-            return await future
+            reason: str = await future
+            return reason
         finally:
             if waiting.get(key) is future:
                 del waiting[key]

@@ -85,8 +85,8 @@ class Standing(Record):
     """What all entries of one message add up to.
 
     ``kind``: the last valid kind of the message itself; ``fact``: of its ask (``""``: none); ``admitted``: its first
-    entry; ``placement``: the host's entry, ``None`` when none was observed; ``replaced_by``, ``answer``: message
-    IDs, else ``""``; ``was_queued``, ``was_handed``, ``was_discarded``: observed at any time; ``order``: where it
+    entry; ``placement``: the host's entry, ``None`` when none was observed; ``replaced_by``: a message ID, else ``""``;
+    ``answers``: IDs of replies of ours that left or may have left; ``was_queued``, ``was_handed``, ``was_discarded``: observed at any time; ``order``: where it
     stands among all admissions of its journal, ascending.
     """
 
@@ -95,7 +95,7 @@ class Standing(Record):
     order: int = required(COUNT)
     admitted: Entry | None = optional(ANYTHING, default=None)
     fact: str = required(STRING)
-    answer: str = required(STRING)
+    answers: tuple[str, ...] = required(ANYTHING)
     placement: str | None = optional(STRING, default=None)
     replaced_by: str = required(STRING)
     was_queued: bool = required(BOOL)
@@ -135,9 +135,9 @@ def extend(standing: Standing | None, entry: Entry, *, order: int = 0) -> Standi
 
 
 def _blank(message_id: str, order: int) -> dict[str, Any]:
-    texts = dict.fromkeys(("kind", "fact", "answer", "replaced_by"), "")
+    texts = dict.fromkeys(("kind", "fact", "replaced_by"), "")
     observed = dict.fromkeys(("was_queued", "was_handed", "was_discarded"), False)
-    return {"message_id": message_id, "order": order, **texts, **observed}
+    return {"message_id": message_id, "order": order, "answers": (), **texts, **observed}
 
 
 def _add(sums: dict[str, Any], entry: Entry) -> None:
@@ -153,9 +153,16 @@ def _add(sums: dict[str, Any], entry: Entry) -> None:
 
 
 def _add_fact(sums: dict[str, Any], entry: Entry) -> None:
-    if sums["fact"] not in CLOSING_FACTS:
-        sums["fact"] = "" if entry.kind == UNANSWERED else entry.kind
-        sums["answer"] = entry.body.get("by", "") if entry.kind in (REPLIED, ANSWERING) else ""
+    if sums["fact"] in CLOSING_FACTS:
+        return
+    by = entry.body.get("by", "")
+    others = tuple(answer for answer in sums["answers"] if answer != by)
+    if entry.kind in CLOSING_FACTS:
+        sums["fact"] = entry.kind
+        sums["answers"] = (*others, by) if entry.kind == REPLIED else sums["answers"]
+    else:
+        sums["answers"] = (*others, by) if entry.kind == ANSWERING else others
+        sums["fact"] = ANSWERING if sums["answers"] else ""
 
 
 def _observe(sums: dict[str, Any], entry: Entry) -> None:

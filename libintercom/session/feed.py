@@ -41,6 +41,7 @@ class Feed:
     ) -> None:
         self._host, self._happen, self._place = host, happen, place
         self._given: Arrival | None = None
+        self._received = ""
         self._placing: asyncio.Task[bool] | None = None
         self._is_closed = False
         self._failure: BaseException | None = None
@@ -61,15 +62,19 @@ class Feed:
         """Whether the program has this message and did not ask for the next one."""
         return self._given is not None and self._given.message.id == message_id
 
-    async def take(self, received: str, timeout_s: float | None = None) -> Arrival | None:
+    def note_received(self, message_id: str) -> None:
+        """The reader got this message; it is consumed when it asks for the next one."""
+        self._received = message_id
+
+    async def take(self, timeout_s: float | None = None) -> Arrival | None:
         """The next message; None when the session has left, or nothing came for ``timeout_s`` seconds.
 
-        ``received`` is the ID of the message that the reader got last: it is consumed now. One that was given and
-        never got there, because the wait was interrupted, is given again.
+        What the reader got is consumed now. What was given and never got there (``note_received``), because the wait
+        was interrupted, is given again.
 
         Raises: what ``place`` raises; the message stays first in line.
         """
-        if self._given is not None and self._given.message.id != received:
+        if self._given is not None and self._given.message.id != self._received:
             return self._given
         self._end_turn()
         while True:

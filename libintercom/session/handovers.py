@@ -93,7 +93,7 @@ class Handovers:
         """That they go to the host is on record: hand them over, but for those a turn has begun to keep out."""
         # A prompt that was answered meanwhile is still the one that these were taken for.
         late = [] if self._abilities.prompt_only else [item for item in batch if not self.is_due(item)]
-        going = [item for item in batch if item not in late and item.message_id in self._backlog]
+        going = [item for item in batch if item not in late and self._backlog.holds(item)]
         self._take_back(late, retries=True)
         for item in going:
             item.state = HANDED

@@ -127,7 +127,7 @@ class Inbox:
         self.context = states.invalidate(self.context)
 
     def _detach_when_done(self) -> None:
-        is_busy = not self._desk.is_clear or self._backlog.has_in_flight() or self.tracker.has_leaving()
+        is_busy = not self._desk.is_clear or self._backlog.has_in_flight() or self._answers.has_leaving()
         if self._is_closing and not is_busy and self.is_live:
             self.context = states.invalidate(self.context)
             self._desk.ask(steps.Detach())

@@ -62,7 +62,13 @@ async def close_ledger(ledger: Ledger, owner_pid: int) -> None:
     """Wait for its writer and close it. A forked program leaves it to its parent."""
     if os.getpid() != owner_pid:
         raise Forked(owner_pid)
-    await asyncio.get_running_loop().run_in_executor(None, ledger.close)
+    try:
+        closing = asyncio.get_running_loop().run_in_executor(None, ledger.close)
+    except RuntimeError:
+        # The interpreter ends: it starts no more work elsewhere, and nothing else waits for this loop.
+        ledger.close()
+    else:
+        await closing
 
 
 def _word(journal: Journal) -> str:

@@ -45,6 +45,8 @@ class Tracker:
         self._is_in_turn = False
         # What a bare reply means in this turn; once answered there is none until the next turn.
         self._target = ""
+        # Earlier replies to the same question that may have left, by its ID.
+        self._doubted: dict[str, list[str]] = {}
 
     def __len__(self) -> int:
         return len(self.asks)
@@ -57,13 +59,17 @@ class Tracker:
         evicted = self.asks.admit(inbound, at_ms)
         if evicted is None:
             return ""
-        self._shown.discard(evicted.message_id)
+        self._forget(evicted.message_id)
         return evicted.message_id
 
     def close(self, message_id: str) -> bool:
         """A question is over, for ever; False when it was not open."""
-        self._shown.discard(message_id)
+        self._forget(message_id)
         return self.asks.settle(message_id)
+
+    def _forget(self, message_id: str) -> None:
+        self._shown.discard(message_id)
+        self._doubted.pop(message_id, None)
 
     def show(self, message_id: str) -> None:
         """The host has its text, so a reply can mean it."""
@@ -99,23 +105,26 @@ class Tracker:
         ask = self.asks.find(message_id)
         if ask is None or ask.is_leaving:
             return False
+        if ask.reply_id:
+            self._doubted.setdefault(message_id, []).append(ask.reply_id)
         ask.reply_id, ask.is_leaving = reply_id, True
         return True
 
     def doubt_reply(self, message_id: str, reply_id: str) -> None:
         """Whether that reply left is unknown: only who names the question may answer it again."""
         ask = self.asks.find(message_id)
-        if ask is not None:
-            ask.reply_id, ask.is_leaving = reply_id, False
+        if ask is not None and ask.reply_id != reply_id:
+            self.begin_reply(message_id, reply_id)
+        if ask is not None and ask.reply_id == reply_id:
+            ask.is_leaving = False
 
     def take_back_reply(self, message_id: str, reply_id: str) -> None:
-        """That reply certainly did not leave; another one to the same question is not touched."""
-        ask = self.asks.find(message_id)
+        """That reply certainly did not leave; an earlier one to the same question may still have."""
+        ask, doubted = self.asks.find(message_id), self._doubted.get(message_id, [])
         if ask is not None and ask.reply_id == reply_id:
-            ask.reply_id, ask.is_leaving = "", False
-
-    def has_leaving(self) -> bool:
-        return any(ask.is_leaving for ask in self.asks)
+            ask.reply_id, ask.is_leaving = doubted.pop() if doubted else "", False
+        elif reply_id in doubted:
+            doubted.remove(reply_id)
 
     def views(self) -> list[AskView]:
         """What waits, oldest first."""

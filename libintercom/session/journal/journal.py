@@ -4,8 +4,8 @@ Owns opening (lock, examination, setting a damaged file aside), the order of app
 if everything appended were stored. Does not own when what is appended (the inbox) nor what entries add up to
 (``libintercom.session.entries``).
 
-Two connections: the writer's, used by its thread alone once it runs, and one that reads, used under ``_lock``. The
-lock is held for one look-up at most, never while something is written.
+Two connections: the writer's, used by its thread alone once it runs, and the reader's (``view``), used under
+``_lock``. The lock is held for one look-up at most, never while something is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from libintercom.session.journal.memory import Known, Memory
 from libintercom.session.journal.opening import open_database
 from libintercom.session.journal.pending import Pending
 from libintercom.session.journal.retention import DEFAULT_RETENTION
-from libintercom.session.journal.schema import connect
+from libintercom.session.journal.view import View
 from libintercom.session.journal.writer import Job, Writer
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from libintercom.session.journal.store import EntryRow
 
     T = TypeVar("T")
+
 
 class Journal:
     """The open journal of one native session. Close it, or use it in a ``with`` statement.
@@ -56,7 +57,7 @@ class Journal:
         self.path = f"{self._folder.path}/{self._stem}{folders.SUFFIX}"
         self.set_aside = set_aside
         self._connection = connection
-        self._reader = connect(self.path, is_reader=True)
+        self._view = View(self.path)
         self._lock, self._pid = threading.Lock(), os.getpid()
         self._is_closed = False
         self._memory = Memory(store.newest_number(connection))
@@ -65,7 +66,13 @@ class Journal:
         # Guards the waiting of every append; never held while calling anybody.
         self._pending_lock = threading.Lock()
         self._writer = Writer(
-            connection, self.path, limits, stored=self._note_stored, folded=self._note_folded, failed=self._note_failure
+            connection,
+            self.path,
+            limits,
+            stored=self._note_stored,
+            folded=self._note_folded,
+            copying=self._let_go,
+            failed=self._note_failure,
         )
         _open_journals.add(self)
         self._writer.start(unfolded=len(self._memory.tail))
@@ -121,7 +128,9 @@ class Journal:
             if failure is not None or not bodies:
                 pending.settle(failure)
                 return pending
-            rows = [self._add(entry, body) for entry, body in zip(entries, bodies)]
+            # All look-ups first: one that fails must leave nothing behind.
+            known = {entry.message_id: self._look_up(entry.message_id) for entry in entries}
+            rows = [self._add(entry, known[entry.message_id], body) for entry, body in zip(entries, bodies)]
             self._writer.put(Job(rows, pending))
         return pending
 
@@ -133,7 +142,7 @@ class Journal:
     def unfinished(self) -> Iterator[Standing]:
         """What a new start takes up, in the order of admission; each read when it is its turn."""
         with self._mine():
-            found = dict(self._ask(store.read_unfinished))
+            found = dict(self._ask(self._view.unfinished))
             found.update((message_id, seen[0]) for message_id, seen in self._memory.tail.items() if seen[2])
             found.update(self._memory.waiting())
         for message_id in sorted(found, key=found.__getitem__):
@@ -145,7 +154,7 @@ class Journal:
         """Every entry of one message, oldest first, also those not stored yet."""
         with self._mine():
             known = self._look_up(message_id)
-            rows = {number: entry for number, entry, _size in self._ask(store.read_chain, self._place(message_id)[1])}
+            rows = {number: entry for number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])}
             rows.update(known.waiting)
         return [rows[number] for number in sorted(rows)]
 
@@ -164,7 +173,7 @@ class Journal:
         except sqlite3.Error as error:
             self._note_failure(failure_of(self.path, error))
         with self._lock:
-            self._reader.close()
+            self._view.close()
         self._connection.close()
         reach("journal.closed")
         self._held.release()
@@ -187,25 +196,22 @@ class Journal:
 
     def _ask(self, question: Callable[..., T], *arguments: object) -> T:
         try:
-            return question(self._reader, *arguments)
+            return question(*arguments)
         except sqlite3.Error as error:
             failure = failure_of(self.path, error)
             if failure.is_damaged:
                 folders.mark_suspect(self._folder, self._stem)
             raise failure from error
 
-    def _add(self, entry: Entry, body: str) -> EntryRow:
+    def _add(self, entry: Entry, known: Known, body: str) -> EntryRow:
         """Give an entry its number and its place in its message's chain; it counts from now on."""
-        known = self._look_up(entry.message_id)
         self._number = number = self._number + 1
         previous = known.last
         standing = known.standing = extend(known.standing, entry, order=number)
         known.last = number
         known.waiting.append((number, entry))
         self._memory.add(entry.message_id, known, len(body))
-        return store.make_row(
-            entry, number, previous, standing.order, is_unfinished=standing.is_unfinished, body=body
-        )
+        return store.make_row(entry, number, previous, standing.order, is_unfinished=standing.is_unfinished, body=body)
 
     def _look_up(self, message_id: str) -> Known:
         known = self._memory.recent.get(message_id)
@@ -217,22 +223,32 @@ class Journal:
     def _read(self, message_id: str) -> Known:
         """From disk: what is not in memory is stored as a whole."""
         first, last = self._place(message_id)
-        chain = self._ask(store.read_chain, last)
+        if not last:
+            return Known(None, 0)
+        chain = self._ask(self._view.chain, last)
         standing = fold((entry for _number, entry, _size in chain), order=first)
         return Known(standing, last, sum(size for _number, _entry, size in chain))
 
     def _place(self, message_id: str) -> tuple[int, int]:
         """First and last number of a message on disk; zeros when it is not there."""
         seen = self._memory.tail.get(message_id)
-        return seen[:2] if seen else self._ask(store.find_message, message_id) or (0, 0)
+        return seen[:2] if seen else self._ask(self._view.place, message_id)
 
     def _note_stored(self, rows: list[EntryRow]) -> None:
         with self._lock:
             self._memory.settle(rows)
+            self._view.may_stay = True
 
     def _note_folded(self, up_to: int) -> None:
         with self._lock:
             self._memory.folded(up_to)
+            self._view.release()
+
+    def _let_go(self) -> None:
+        """The log is about to be copied; it starts anew only while nobody looks at an older state of it."""
+        with self._lock:
+            self._view.may_stay = False
+            self._view.release()
 
     def _note_failure(self, failure: JournalFailed) -> None:
         with self._lock:

@@ -47,10 +47,11 @@ class Memory:
 
     def add(self, message_id: str, known: Known, size_bytes: int) -> None:
         """An entry of ``known`` waits to be stored; it is the newest now."""
+        if self.recent.pop(message_id, None) is not None:
+            self._bytes -= known.size_bytes
         known.size_bytes += size_bytes
-        self._bytes += size_bytes
+        self._bytes += known.size_bytes
         # Last in the order of eviction, behind everything that may go.
-        del self.recent[message_id]
         self.recent[message_id] = known
         self._evict()
 

@@ -166,9 +166,7 @@ def _size_of(folder: RuntimeDirectory, stem: str) -> int:
     return sum(folder.stat(name).st_size for name in names if folder.mark(name) is not None)
 
 
-def _collect(
-    folder: RuntimeDirectory, stem: str, retention: Retention, now_ms: int, *, is_dry_run: bool
-) -> Collected:
+def _collect(folder: RuntimeDirectory, stem: str, retention: Retention, now_ms: int, *, is_dry_run: bool) -> Collected:
     blank = Collected(
         path=f"{folder.path}/{stem}{folders.SUFFIX}",
         removed_messages=0,
@@ -216,9 +214,7 @@ def _collect_locked(
     if is_removed:
         _remove_files(folder, stem)
     freed = max(0, before - _size_of(folder, stem))
-    return blank.replace(
-        removed_messages=removed, trimmed_messages=trimmed, freed_bytes=freed, is_removed=is_removed
-    )
+    return blank.replace(removed_messages=removed, trimmed_messages=trimmed, freed_bytes=freed, is_removed=is_removed)
 
 
 def _remove_files(folder: RuntimeDirectory, stem: str) -> None:

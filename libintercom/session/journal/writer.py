@@ -54,10 +54,11 @@ class Writer:
         *,
         stored: Callable[[list[EntryRow]], None],
         folded: Callable[[int], None],
+        copying: Callable[[], None],
         failed: Callable[[JournalFailed], None],
     ) -> None:
         self._connection, self._path, self._limits = connection, path, limits
-        self._stored, self._folded, self._failed = stored, folded, failed
+        self._stored, self._folded, self._copying, self._failed = stored, folded, copying, failed
         self._jobs: list[Job] = []
         self._current: list[Job] = []
         self._lock = threading.Lock()
@@ -161,6 +162,7 @@ class Writer:
             self.fold()
         if self._log_pages >= CHECKPOINT_PAGES:
             self._log_pages = 0
+            self._copying()
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             reach("journal.checkpointed")
             self._copies += 1

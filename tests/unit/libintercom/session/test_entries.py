@@ -73,9 +73,18 @@ def test_a_closed_question_is_never_opened_again():
 def test_an_answer_that_did_not_leave_opens_its_question_again():
     answering = fold([entry("admitted"), entry("answering", by="r1")])
     assert answering
-    assert (answering.fact, answering.answer, answering.is_open_ask) == ("answering", "r1", True)
+    assert (answering.fact, answering.answers, answering.is_open_ask) == ("answering", ("r1",), True)
     again = extend(answering, entry("unanswered", by="r1"))
-    assert (again.fact, again.answer, again.is_open_ask) == ("", "", True)
+    assert (again.fact, again.answers, again.is_open_ask) == ("", (), True)
+
+
+def test_an_answer_that_may_have_left_stays_in_doubt_behind_one_that_did_not():
+    told = fold(
+        [entry("admitted"), entry("answering", by="r1"), entry("answering", by="r2"), entry("unanswered", by="r2")]
+    )
+    assert told
+    assert (told.fact, told.answers) == ("answering", ("r1",))
+    assert extend(told, entry("replied", by="r1")).answers == ("r1",)
 
 
 @pytest.mark.parametrize(

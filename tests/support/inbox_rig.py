@@ -1,0 +1,89 @@
+"""Messages for an inbox, an inbox whose every ID is known beforehand, and a short way to tell it things.
+
+Owns building what tests of ``libintercom.session`` hand in. Does not own what they expect.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from libintercom.inbound import Inbound
+from libintercom.session import happenings
+from libintercom.session.entries import Entry, Standing, extend
+from libintercom.session.inbox import Inbox
+from libintercom.session.states import Live
+from libintercom.session.steps import Checkpoint
+from libintercom.wire.messages import Host, Message, Row
+from libintercom.wire.record import parse_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from libintercom.wire.record import Record
+
+SESSION = "native-1"
+GENERATION = "g1"
+NOW_MS = 1_700_000_000_000
+FULL = Host(steer=True, wake=True, turn_end=True)
+
+
+def inbound(message_id: str, text: str = "hi", *, sender: str = "pi-ann00001", **members: Any) -> Inbound:
+    """A message as it came: ``members`` are those of the wire."""
+    row = {"id": sender, "name": "ann", "cwd": "/work", "model": "model-a"}
+    message = {"id": message_id, "timestamp": NOW_MS, "content": {"text": text}, **members}
+    raw = {"from": row, "message": message}
+    return Inbound(row=parse_record(Row, row), message=parse_record(Message, message), raw=raw)
+
+
+def fold_all(entries: Iterable[Entry]) -> dict[str, Standing]:
+    """What a journal with these entries knows, by message ID, in admission order."""
+    standings: dict[str, Standing] = {}
+    for order, entry in enumerate(entries):
+        before = standings.get(entry.message_id)
+        after = extend(before, entry, order=order)
+        if before is not None and not before.kind and after.kind:
+            # A fact that came first has no place in the order of admissions.
+            del standings[entry.message_id]
+            after = after.replace(order=order)
+        standings[entry.message_id] = after
+    return standings
+
+
+class InboxRig:
+    """An inbox with a journal in memory. ``steps`` are what it asked for since the last look."""
+
+    def __init__(self, abilities: Host = FULL, *, is_recovered: bool = True) -> None:
+        self._numbers = itertools.count(1)
+        self.entries: list[Entry] = []
+        self.inbox = Inbox(Live(session=SESSION, incarnation=GENERATION), abilities, self._new_id)
+        if is_recovered:
+            self.tell(happenings.Recovered(standings=()))
+
+    def _new_id(self) -> str:
+        return f"e{next(self._numbers)}"
+
+    def tell(self, happened: Record, generation: str = GENERATION) -> list[Record]:
+        """One happening, nothing stored."""
+        return self.inbox.handle(happened, NOW_MS, generation)
+
+    def does(self, happened: Record) -> list[Record]:
+        """One happening, and everything stored that follows from it; what else was asked for."""
+        asked: list[Record] = []
+        waiting = self.tell(happened)
+        while waiting:
+            step = waiting.pop(0)
+            if isinstance(step, Checkpoint):
+                self.entries += step.entries
+                waiting += self.tell(happenings.Checkpointed(entry_ids=step.entry_ids))
+            else:
+                asked.append(step)
+        return asked
+
+    def arrives(self, message_id: str, text: str = "hi", **members: Any) -> list[Record]:
+        """A message comes and is stored."""
+        return self.does(happenings.Arrived(inbound=inbound(message_id, text, **members)))
+
+    def kinds(self, message_id: str) -> list[str]:
+        """What is on record of one message."""
+        return [entry.kind for entry in self.entries if entry.message_id == message_id]
