@@ -140,10 +140,18 @@ class Actions:
         return Result(text, {**facts, **_end_facts(answered)}, is_error=answered.ended_by != "peer_busy")
 
     async def _reply(self, call: Call) -> Result:
+        asker = self._asker_of(call)
         outcome = await self._session.reply(call.reply_to or None, call.message or "", call.to, **_attached(call))
         if not outcome.is_accepted:
             return Result(texts.failed_reply_text(outcome), outcome_facts(outcome), is_error=True)
-        return Result(texts.replied_text(call.to or call.reply_to or "the asker", outcome), outcome_facts(outcome))
+        return Result(texts.replied_text(asker, outcome), outcome_facts(outcome))
+
+    def _asker_of(self, call: Call) -> str:
+        """What to call whom a reply goes to."""
+        asks = [view for view in self._session.pending() if view["kind"] == "ask"]
+        named = [view for view in asks if not call.reply_to or view["messageId"] == call.reply_to]
+        target = [view for view in named if view["isTarget"]] or named
+        return call.to or (str(target[0]["sender"]) if len(target) == 1 else "the asker")
 
     def _is_pending(self, message_id: str) -> bool:
         return any(view["messageId"] == message_id for view in self._session.pending())
@@ -171,7 +179,7 @@ class Actions:
             kept = [view for view in views if view["kind"] == kind and view.get("isShown", True)]
             if kept:
                 blocks.append(read_texts.views_text(title, kept, _now_ms()))
-        return Result("\n\n".join(blocks) or "No message and no question waits.", shown=shown.completed)
+        return Result("\n\n".join(blocks) or _NOTHING, shown=shown.completed)
 
     async def _show(self, call: Call) -> showing.Showing:
         """What this call shows of the messages that wait; those that it does not show to their end wait on."""
@@ -180,6 +188,8 @@ class Actions:
             return showing.show([]) if call.entry_id is None else showing.no_such()
         await self._session.begin_prompt()
         batch = await self._shelf.collect(_COLLECT_S)
+        if not batch:
+            return showing.Showing(_STUCK)
         shown = showing.show(batch) if call.entry_id is None else showing.show_page(batch, call.entry_id, call.offset)
         for message in batch:
             if message.message_id in shown.begun:
@@ -218,6 +228,8 @@ _BLOCKS = (
     ("Questions that wait for your reply", "ask"),
     ("Perhaps shown before the server was ended; not shown again by themselves", "uncertain"),
 )
+_NOTHING = "No message and no question waits."
+_STUCK = "What waits could not be handed over in time. Call pending again."
 # What a placement's entry ID begins with: this server has no history of its own that could name one.
 _ENTRY = "mcp-"
 # Handing over takes one commit of the journal; a disk that stands still is not waited for.

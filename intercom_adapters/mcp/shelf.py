@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from libintercom.session.host import CannotTell, HostFailed, Placement
+from libintercom.texts import TOOL_REPLY_CALL
 from libintercom.wire.messages import Host as Abilities
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Shelf:
     @property
     def abilities(self) -> Abilities:
         return Abilities(steer=False, wake=False, turn_end=False, prompt_only=True)
+
+    @property
+    def reply_call(self) -> str:
+        return TOOL_REPLY_CALL
 
     def can_accept_asks(self) -> bool:
         """A question is looked at with the agent's next call; an asker may wait for that."""
