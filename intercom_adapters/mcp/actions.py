@@ -84,6 +84,8 @@ class Actions:
         if shown == self._showing:
             self._showing = ()
             self._is_written.set()
+        # What the agent does next is its own; a bare reply means the only question, never one that is guessed.
+        self._session.turn_ended(ok=True)
 
     # ------------------------------------------------------------------ who is there
 
@@ -199,6 +201,8 @@ class Actions:
         if left:
             self._session.returned(left, "there was no room to show it")
         self._showing = shown.completed
+        if not shown.completed:
+            self._session.turn_ended(ok=True)
         return shown
 
     async def _end_showing(self) -> None:
@@ -209,6 +213,7 @@ class Actions:
             await asyncio.wait_for(self._is_written.wait(), _COLLECT_S)
         except TimeoutError:
             self._session.returned(self._showing, "its showing was abandoned")
+            self._session.turn_ended(ok=True)
             self._showing = ()
         self._is_written.clear()
 

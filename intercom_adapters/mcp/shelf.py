@@ -56,7 +56,7 @@ class Shelf:
     def wake(self) -> None:
         """Nobody can: every result says that messages wait."""
 
-    def last_response(self, _entry: str | None, _offset: int, _limit: int) -> Response:
+    async def last_response(self, _entry: str | None, _offset: int, _limit: int) -> Response:
         raise HostFailed("the responses of an agent behind MCP are not known to its tool server")
 
     # ------------------------------------------------------------------ a call's side

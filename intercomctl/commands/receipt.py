@@ -21,7 +21,7 @@ def run(
     to: str, message_id: str, root: str | None, as_name: str | None, session_id: str | None, *, as_json: bool
 ) -> int:
     """Read the receipt, and print it."""
-    with joining.speak(as_name, session_id) as client:
+    with joining.speak(as_name, session_id, receipt_reads=True) as client:
         try:
             receipt = client.receipt(to, root or _root_of(client, to), message_id)
         except ReadFailed as refused:
