@@ -74,7 +74,7 @@ class Attachment:
     def __init__(self, bus: Bus, witness: Witness) -> None:
         self._bus, self._witness = bus, witness
         self._ends = [
-            bus.on(CONTEXT_QUERY, self._tell_context),
+            bus.on(CONTEXT_QUERY, self._tell_snapshot),
             bus.on(APPLICATION_GUARD, self._take_guard),
             bus.on(PROVENANCE_QUERY, self._tell_provenance),
         ]
@@ -88,7 +88,7 @@ class Attachment:
         for end in self._ends:
             end()
 
-    def _tell_context(self, query: Mapping[str, Any]) -> None:
+    def _tell_snapshot(self, query: Mapping[str, Any]) -> None:
         is_known = query.get("version") == VERSION
         query["respond"](self._witness.snapshot() if is_known else {"error": UNSUPPORTED_VERSION})
 

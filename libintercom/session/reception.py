@@ -147,13 +147,13 @@ class Reception:
             return
         self._presenting.note_activity(now_ms())
         # Consent may have been withdrawn after the broker's look: this is the last moment before a checkpoint.
-        fault = find_fault(inbound.message, self._own_context())
+        fault = find_fault(inbound.message, self._describe_own())
         if fault is not None:
             self._errors.report(f"guarded message {inbound.message.id}", f"{fault.code}: {fault.reason}")
             return
         await self._tenure.engine.admit(inbound)
 
-    def _own_context(self) -> OwnContext:
+    def _describe_own(self) -> OwnContext:
         profile, live = self._client.profile, self._live()
         guard = {} if self._guard is None else {"application_guard": self._guard}
         return OwnContext(

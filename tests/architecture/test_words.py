@@ -27,6 +27,7 @@ PRESCRIBED = {
     "data_received": "asyncio.Protocol calls it",
     "find_common_dir": "git calls the directory that all worktrees share its common directory",
     "_read_common_dir": "the same",
+    "replace_context": "the seeds call a native session in one incarnation its context",
 }
 
 # The two places that catch everything: the loop that must live on, and the one way a command fails.

@@ -1,0 +1,64 @@
+"""A program with a session of its own, for tests that kill it: it does what lines of JSON on its stdin say.
+
+Owns the verbs below; each answers with one line of JSON. Run as ``python -m tests.support.session_actor NAME NATIVE``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from libintercom.profile import profile_from_environment
+from libintercom.session.blocking import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Nothing more comes within this: a test asked for a message too many.
+_TAKE_TIMEOUT_S = 10.0
+
+
+def take(session: Session, timeout_s: float = _TAKE_TIMEOUT_S) -> Any:
+    arrival = session.next_inbound(timeout_s)
+    return None if arrival is None else {"id": arrival.message.id, "text": arrival.message.content.text}
+
+
+def reply(session: Session, text: str, which: str | None = None) -> Any:
+    return session.reply(which, text).outcome
+
+
+def ask(session: Session, to: str, text: str) -> Any:
+    answered = session.ask(to, text, timeout_s=_TAKE_TIMEOUT_S)
+    return None if answered.reply is None else answered.reply.message.id
+
+
+def leave(session: Session) -> Any:
+    session.leave()
+    return True
+
+
+VERBS: dict[str, Callable[..., Any]] = {
+    "take": take,
+    "reply": reply,
+    "ask": ask,
+    "leave": leave,
+    "pending": lambda session: session.pending(),
+    "note": lambda session: session.journal_note,
+    "send": lambda session, to, text: session.send(to, text).outcome,
+    "crash": lambda _session: os.kill(os.getpid(), 9),
+}
+
+
+def main(name: str, native_id: str) -> None:
+    session = Session.join(profile_from_environment(name=name), native_id=native_id)
+    print(json.dumps(session.session_id), flush=True)
+    for line in sys.stdin:
+        verb, *arguments = json.loads(line)
+        print(json.dumps(VERBS[verb](session, *arguments)), flush=True)
+    session.leave()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
