@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 
-from intercomctl import joining
+from intercomctl import joining, output
 from intercomctl.failures import InvalidUsage
 from libintercom.errors import EXIT_UNREACHABLE, IntercomError
 from libintercom.identity import NATIVE_ID_VARIABLE, find_native_id
 from libintercom.paths import find_places
-from libintercom.session.native import find_kept_id
+from libintercom.session.native import NativeClaim, claim_native_id, find_kept_id
+from libintercom.wire.values import js_trim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,26 @@ class JournalHeld(IntercomError):
         return f"{holder} holds the journal of this session and cannot be asked: {self.reason}. Ask there, or end it."
 
 
+def claim_native(name: str, session_id: str | None) -> NativeClaim:
+    """The native ID under which ``name`` joins: the given one, the environment's, else the one kept for the name here.
+
+    While another live session has that one, it is a fresh one, and a note says so.
+
+    Raises:
+        InvalidUsage: the name is empty.
+        NativeIdUnavailable: the IDs that are kept cannot be read or written.
+
+    """
+    if session_id is not None or NATIVE_ID_VARIABLE in os.environ:
+        return NativeClaim(find_native_id(session_id))
+    if not js_trim(name):
+        raise InvalidUsage("the name is empty. Give one.")
+    claim = claim_native_id(name, joining.working_directory())
+    if not claim.is_kept:
+        output.note(f"{name} has joined from this directory already; this session is another one, with its own ID.")
+    return claim
+
+
 def find_native(as_name: str | None, session_id: str | None) -> str:
     """The native ID that a command is about; ``""`` when nothing names one.
 
@@ -62,7 +83,7 @@ def find_native(as_name: str | None, session_id: str | None) -> str:
         return find_native_id(session_id)
     if as_name is None:
         return ""
-    cwd = os.getcwd()
+    cwd = joining.working_directory()
     native_id = find_kept_id(as_name, cwd)
     if not native_id:
         raise NoSuchSession(as_name, cwd)

@@ -188,7 +188,9 @@ class Actions:
         await self._end_showing()
         if not self._session.waiting():
             return showing.show([]) if call.entry_id is None else showing.no_such()
-        await self._session.begin_prompt()
+        # What an earlier call did not show is handed over again once that it was taken back is on record.
+        await self._session.settle()
+        self._session.turn_started()
         batch = await self._shelf.collect(_COLLECT_S)
         if not batch:
             return showing.Showing(_STUCK)

@@ -213,11 +213,9 @@ class AsyncSession(Life):
         """The IDs of messages on record that the host was not seen to have, oldest first."""
         return tuple(item.message_id for item in self._working("list what waits").inbox.waiting())
 
-    async def begin_prompt(self) -> None:
-        """A host that reads at prompts has one now: what waits is handed over, once what was begun is on record."""
-        engine = self._working("begin a turn").engine
-        await engine.flush()
-        engine.happen(happenings.TurnStarted())
+    async def settle(self) -> None:
+        """Wait until everything that was begun so far is on record, or could not be."""
+        await self._working("wait for the journal").engine.flush()
 
     def turn_started(self) -> None:
         self._working("begin a turn").engine.happen(happenings.TurnStarted())

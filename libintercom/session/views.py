@@ -26,9 +26,10 @@ def pending_views(inbox: Inbox) -> list[dict[str, Any]]:
     """The questions that wait for a reply, then the messages of which nobody knows whether the host has them.
 
     ``kind`` is ``ask`` or ``uncertain``; a question has the members of ``tracker.AskView``, an uncertain message
-    ``messageId``, ``senderId``, ``sender``, ``text``, ``receivedAtMs`` and ``isAsk``.
+    ``messageId``, ``senderId``, ``sender``, ``text``, ``receivedAtMs`` and ``isAsk``. ``from`` is the sender's row.
     """
-    asks = [{"kind": ASK, **dump_record(view)} for view in inbox.tracker.views()]
+    rows = {ask.message_id: ask.inbound.raw["from"] for ask in inbox.tracker.asks}
+    asks = [{"kind": ASK, "from": rows[view.message_id], **dump_record(view)} for view in inbox.tracker.views()]
     return asks + [_uncertain_view(item) for item in inbox.uncertain()]
 
 
@@ -43,10 +44,11 @@ def stored_views(standings: Iterable[Standing]) -> list[dict[str, Any]]:
 
 
 def shorten(view: dict[str, Any]) -> dict[str, Any]:
-    """The same with the beginning of its text, and ``isShortened`` when that is not all of it."""
+    """The same without the row, with the beginning of its text, and ``isShortened`` when that is not all of it."""
+    kept = {name: value for name, value in view.items() if name != "from"}
     if len(view["text"]) <= MAX_TEXT_CHARS:
-        return view
-    return {**view, "text": view["text"][:MAX_TEXT_CHARS], "isShortened": True}
+        return kept
+    return {**kept, "text": view["text"][:MAX_TEXT_CHARS], "isShortened": True}
 
 
 def _kind_of(standing: Standing) -> str:
@@ -61,6 +63,7 @@ def _stored_view(kind: str, standing: Standing) -> dict[str, Any]:
     row, message = body["from"], body["message"]
     view = {
         "kind": kind,
+        "from": row,
         "messageId": standing.message_id,
         "senderId": row["id"],
         "sender": row.get("name") or row["id"][:8],
@@ -77,6 +80,7 @@ def _uncertain_view(item: Item) -> dict[str, Any]:
     inbound = item.inbound
     return {
         "kind": UNCERTAIN,
+        "from": inbound.raw["from"],
         "messageId": item.message_id,
         "senderId": inbound.row.id,
         "sender": inbound.sender,

@@ -86,7 +86,8 @@ COMMAND = Command(
     "Ask a session and wait for its reply.\n\n"
     "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
     "standard input, or a file; at a terminal without any of them the editor opens. When no reply comes in time the "
-    "question is withdrawn.\n\n" + body.VISIBILITY,
+    "question is withdrawn.\n\n" + body.VISIBILITY + "\n\n"
+    'Example: intercomctl ask reviewer --timeout 600 --delivery steer "Which port does the API use?"',
     argument("to", "Whom: a target from `intercomctl list`.", metavar="TO"),
     *body.PARAMETERS,
     option(
