@@ -130,7 +130,7 @@ class AsyncSession(Life):
         """
         client, reception = self._joined("change its presence"), self._receiving("change its presence")
         if "accepts_asks" in changes:
-            reception.decide_asks(changes.pop("accepts_asks"))
+            await reception.decide_asks(changes.pop("accepts_asks"))
         if changes:
             await client.presence(**changes)
 
