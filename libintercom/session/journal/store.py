@@ -28,6 +28,8 @@ _CHUNKS = (64, 16, 4, 1)
 _PLACES = "(" + ", ".join("?" * _COLUMNS) + ")"
 _HEAD = "INSERT INTO entries VALUES "
 _INSERTS = {size: _HEAD + ", ".join([_PLACES] * size) for size in _CHUNKS}
+# Before an ID that stands as JSON; no ID of the wire begins with a control character (wire.md section 2).
+_SPELLED = "\x01"
 # dumps() of the module looks its options up at every call.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -49,7 +51,8 @@ _ENTRY = "SELECT previous, at_ms, entry_id, message_id, kind, body FROM entries 
 
 def make_row(entry: Entry, number: int, previous: int, first: int, *, is_unfinished: bool, body: str) -> EntryRow:
     unfinished = 1 if is_unfinished else 0
-    return (number, previous, first, unfinished, entry.at_ms, entry.entry_id, entry.message_id, entry.kind, body)
+    message_id = _spell(entry.message_id)
+    return (number, previous, first, unfinished, entry.at_ms, entry.entry_id, message_id, entry.kind, body)
 
 
 def encode_body(entry: Entry) -> str:
@@ -87,20 +90,21 @@ def newest_number(connection: sqlite3.Connection) -> int:
 
 def read_tail(connection: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     """Message id, first, last, unfinished: of every message that has entries beyond the index."""
-    return connection.execute(_TAIL).fetchall()
+    return [(_unspell(row[0]), *row[1:]) for row in connection.execute(_TAIL).fetchall()]
 
 
 def find_message(connection: sqlite3.Connection, message_id: str) -> tuple[int, int] | None:
     """First and last entry of a message of the index."""
     found: tuple[int, int] | None = connection.execute(
-        "SELECT first, last FROM messages WHERE message_id = ?", (message_id,)
+        "SELECT first, last FROM messages WHERE message_id = ?", (_spell(message_id),)
     ).fetchone()
     return found
 
 
 def read_unfinished(connection: sqlite3.Connection) -> list[tuple[str, int]]:
     """Message id and first entry of what the index has as unfinished."""
-    return connection.execute("SELECT message_id, first FROM messages WHERE unfinished = 1").fetchall()
+    rows = connection.execute("SELECT message_id, first FROM messages WHERE unfinished = 1").fetchall()
+    return [(_unspell(message_id), first) for message_id, first in rows]
 
 
 def read_chain(connection: sqlite3.Connection, last: int) -> list[tuple[int, Entry, int]]:
@@ -123,4 +127,19 @@ def read_page(connection: sqlite3.Connection, after: int, count: int) -> list[tu
 
 
 def _entry(at_ms: int, entry_id: str, message_id: str, kind: str, body: str) -> Entry:
-    return Entry(entry_id=entry_id, message_id=message_id, kind=kind, at_ms=at_ms, body=json.loads(body))
+    return Entry(entry_id=entry_id, message_id=_unspell(message_id), kind=kind, at_ms=at_ms, body=json.loads(body))
+
+
+def _spell(message_id: str) -> str:
+    """An ID as SQLite can hold it: a peer may put a lone surrogate into one, which UTF-8 has no form for."""
+    if not message_id.isascii():
+        try:
+            message_id.encode()
+        except UnicodeEncodeError:
+            return _SPELLED + _encode(message_id)
+    return message_id
+
+
+def _unspell(stored: str) -> str:
+    spelled: str = json.loads(stored[1:]) if stored.startswith(_SPELLED) else stored
+    return spelled
