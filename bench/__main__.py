@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import brokers, building, machine, report
-from bench.figures import idleness, latency, pressure, rosters, starts, throughput, tools
+from bench.figures import idleness, journal, latency, pressure, rosters, starts, throughput, tools
 from bench.rounds import Bench
 from bench.rows import MISSING
 
@@ -28,6 +28,7 @@ _FIGURES = {
     "idleness": idleness,
     "starts": starts,
     "pressure": pressure,
+    "journal": journal,
     "tools": tools,
 }
 _PAGE = f"{building.FOLDER}/RESULTS.md"

@@ -56,6 +56,9 @@ class Admissions:
                 steps.Refuse(message_id=message_id, code=steps.DUPLICATE, reason=f"it is {known_as} already")
             )
             return
+        if standing is not None and standing.fact in entries.CLOSING_FACTS:
+            # Its admission was not stored then, the end of its question was.
+            self._answers.end_early(message_id)
         item = Item(inbound, self._desk.now_ms, ADMITTING)
         older = self._backlog.staged_of(item.thread)
         goes_at_once = self._handovers.can_hand_at_once(item)

@@ -68,6 +68,10 @@ class Answers:
     def show(self, message_id: str) -> None:
         self.tracker.show(message_id)
 
+    def end_early(self, message_id: str) -> None:
+        """A question that is over before it is admitted."""
+        self._ended_early.add(message_id)
+
     def close(self, message_id: str) -> None:
         """Its text was discarded or replaced, and that is on record."""
         self.tracker.close(message_id)
@@ -82,7 +86,7 @@ class Answers:
         """The broker says that nobody waits any more."""
         item = self._backlog.find(message_id)
         if item is not None and item.state == ADMITTING and item.inbound.message.is_ask:
-            self._ended_early.add(message_id)
+            self.end_early(message_id)
         elif not self.tracker.close(message_id):
             return
         self._record(message_id, entries.EXPIRED if reason == _TIMEOUT else entries.RETIRED, reason=reason)

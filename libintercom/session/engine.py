@@ -12,6 +12,7 @@ from collections import deque
 
 from libintercom.session import entries, happenings, steps
 from libintercom.session.errors import JournalStopped
+from libintercom.session.faults import reach
 from libintercom.session.framing import frame
 from libintercom.session.host import HostInput
 from libintercom.session.placing import Placing
@@ -121,6 +122,7 @@ class Engine:
 
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""
+        reach("session.arrived")
         message_id = inbound.message.id
         standing = self.ledger.find(message_id)
         if standing is None:
@@ -145,6 +147,7 @@ class Engine:
 
     async def record_reply(self, inbound: Inbound) -> str:
         """``""`` once a reply that an ask of ours got is on record; else why it is not given to the ask."""
+        reach("session.reply_received")
         message_id = inbound.message.id
         standing = self.ledger.find(message_id)
         told = {} if standing is None else {"standing": standing}
@@ -238,6 +241,7 @@ class Engine:
             pass
 
     def _settle(self, ids: tuple[str, ...], reason: str | None) -> None:
+        reach("session.stored")
         stored = self._storing.pop(ids, ())
         if reason is None:
             self._errors.recover(JOURNAL)

@@ -86,8 +86,8 @@ class Standing(Record):
 
     ``kind``: the last valid kind of the message itself; ``fact``: of its ask (``""``: none); ``admitted``: its first
     entry; ``placement``: the host's entry, ``None`` when none was observed; ``replaced_by``: a message ID, else ``""``;
-    ``answers``: IDs of replies of ours that left or may have left; ``was_queued``, ``was_handed``, ``was_discarded``: observed at any time; ``order``: where it
-    stands among all admissions of its journal, ascending.
+    ``answers``: IDs of replies of ours that left or may have left; ``was_queued``, ``was_handed``, ``was_discarded``:
+    observed at any time; ``order``: where its admission stands among all of its journal, ascending.
     """
 
     message_id: str = required(STRING)
@@ -128,8 +128,10 @@ def fold(entries: Iterable[Entry], *, order: int = 0) -> Standing | None:
 
 
 def extend(standing: Standing | None, entry: Entry, *, order: int = 0) -> Standing:
-    """The standing after one more entry: ``fold`` step by step. ``order`` counts only for a first entry."""
+    """The standing after one more entry: ``fold`` step by step. ``order`` counts until the message is admitted."""
     sums = _blank(entry.message_id, order) if standing is None else {**standing.present()}
+    if not sums["kind"]:
+        sums["order"] = order
     _add(sums, entry)
     return Standing(**sums)
 

@@ -43,6 +43,15 @@ class Forked(IntercomError):
         )
 
 
+class SpawnNotAllowed(IntercomError):
+    """A companion asked for a broker to be started, or did not say that none may be."""
+
+    exit_status = EXIT_USAGE
+
+    def __str__(self) -> str:
+        return "a companion never starts a broker: connect with spawn=False, literally."
+
+
 class NotLive(IntercomError):
     """The session has left, or its place was taken by a newer incarnation."""
 

@@ -31,6 +31,17 @@ POINTS = (
     "journal.collected",  # and committed
     "journal.closing",  # the writer has ended
     "journal.closed",  # the database is closed; the lock is still held
+    "session.arrived",  # a message was read and may be admitted; nothing of it is on record
+    "session.stored",  # a checkpoint is on disk; the inbox does not know
+    "session.placing",  # that a batch goes to the host is on record; the host was not called
+    "session.answered",  # the host said what became of it; nothing of that is on record
+    "session.given",  # that the program has a message is on record; it does not have it
+    "session.consumed",  # the program asked for the next message; nothing of that is on record
+    "session.reply_leaving",  # that a reply leaves is on record; it did not
+    "session.reply_sent",  # what became of the reply is known; it is not on record
+    "session.reply_received",  # an ask of ours has its reply; it is not on record
+    "session.leaving",  # the broker was left; what was admitted is not finished
+    "session.detached",  # everything is on record; the journal is still open
 )
 
 _hook: Callable[[str], None] | None = None

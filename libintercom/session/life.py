@@ -13,6 +13,7 @@ from libintercom.aio import AsyncClient
 from libintercom.identity import peer_id
 from libintercom.session import states
 from libintercom.session.errors import Forked, NotLive
+from libintercom.session.faults import reach
 from libintercom.session.reception import Reception
 from libintercom.session.reconnecting import Line
 from libintercom.session.tenure import Tenure
@@ -106,6 +107,7 @@ class Life:
         if tenure is None or line is None or reception is None:
             return
         await line.hang_up()
+        reach("session.leaving")
         await reception.finish()
         await tenure.end()
         self._state = states.invalidate(self._state)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 
-from libintercom.session.errors import Forked
+from libintercom.session.errors import Forked, NotLive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class LoopThread:
 
         Raises:
             Forked: the loop is in the program that this one was forked from.
+            NotLive: the loop has ended.
             RuntimeError: called on the loop itself, where waiting would never end.
 
         """
@@ -77,13 +78,15 @@ class LoopThread:
     def _checked(self, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         try:
             self.check_owner()
-            self._check_thread()
+            self._check_caller()
         except BaseException:
             coroutine.close()
             raise
         return coroutine
 
-    def _check_thread(self) -> None:
+    def _check_caller(self) -> None:
+        if not self.is_running:
+            raise NotLive("use it", "has left")
         if threading.get_ident() == self._thread.ident:
             raise RuntimeError("a blocking session was called from its own callback: use another thread")
 

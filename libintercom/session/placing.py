@@ -11,10 +11,11 @@ import inspect
 from collections import deque
 
 from libintercom.session import happenings, host
+from libintercom.session.faults import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from libintercom.session.host import Host, HostInput
@@ -63,6 +64,8 @@ class Placing:
         self._calls.clear()
         if self._working is not None:
             self._working.cancel()
+            # One that had not begun clears nothing itself.
+            self._working = None
 
     # ------------------------------------------------------------------ one after the other
 
@@ -75,7 +78,9 @@ class Placing:
         try:
             while self._calls:
                 call, judge = self._calls.popleft()
+                reach("session.placing")
                 happened = judge(await self._call(call))
+                reach("session.answered")
                 if happened is not None:
                     self._tell(happened)
         finally:
@@ -83,7 +88,7 @@ class Placing:
 
     async def _call(self, call: Callable[[], Any]) -> asyncio.Task[Any] | None:
         # A task of its own keeps whatever the host raises.
-        task = asyncio.get_running_loop().create_task(_settle(call))
+        task = asyncio.get_running_loop().create_task(settle(call))
         try:
             await asyncio.wait([task], timeout=self._timeout_s)
         finally:
@@ -129,7 +134,8 @@ class Placing:
         return reason
 
 
-async def _settle(call: Callable[[], Any]) -> Any:
+async def settle(call: Callable[[], Any]) -> Any:
+    """What a host answers, awaited where its method is a coroutine; it raises inside the task that runs this."""
     result = call()
     return await result if inspect.isawaitable(result) else result
 
@@ -138,8 +144,3 @@ def _failure_of(task: asyncio.Task[Any] | None) -> BaseException | None:
     if task is None:
         return None
     return asyncio.CancelledError() if task.cancelled() else task.exception()
-
-
-async def settle_response(response: Any | Awaitable[Any]) -> Any:
-    """What a host answers a reader, awaited where it is a coroutine."""
-    return await response if inspect.isawaitable(response) else response

@@ -84,7 +84,8 @@ class Run:
             self._script(step)
         for conn, frames in step.get("says", {}).items():
             times = step.get("times", 1)
-            self.target.write(conn, b"".join(bytes_of(said(words, conn)) for words in frames) * times)
+            named = [self._with_names(words) for words in frames]
+            self.target.write(conn, b"".join(bytes_of(said(words, conn)) for words in named) * times)
         for conn, words in step.get("dribbles", {}).items():
             for byte in bytes_of(said(words, conn)):
                 self.target.write(conn, bytes([byte]))
@@ -93,6 +94,14 @@ class Run:
             self.target.hang_up(conn)
         if "after" in step:
             self.target.after(step["after"])
+
+    def _with_names(self, words: Any) -> Any:
+        """What is said, with ``<NAME>`` replaced by what was kept under that name."""
+        if isinstance(words, dict):
+            return {name: self._with_names(value) for name, value in words.items()}
+        if isinstance(words, str) and words[:1] == "<" and words[1:-1] in self.kept:
+            return self.kept[words[1:-1]]
+        return words
 
     def _script(self, step: dict[str, Any]) -> None:
         target: Any = self.target
@@ -169,6 +178,7 @@ _ANSWERS = {
     "health": ("health_ok",),
     "stats": ("stats_result",),
     "dead_letters": ("dead_letters_result",),
+    "read": ("read_result",),
     "cancel_message": ("delivered", "delivery_failed"),
 }
 

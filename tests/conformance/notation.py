@@ -2,9 +2,11 @@
 
 Owns the short forms. What a client says: ``{"send": to, "id": …, "text"?: …, other members of the message}``, ``ask``
 (the same), ``list``, ``health``, ``stats``, ``letters`` (a request id), ``presence`` (its members), ``cancel`` (an
-ask), ``take_back`` (a message), ``register`` (kind, id, session) and ``"unregister"``. What it receives:
+ask), ``take_back`` (a message), ``read`` (a request id; a receipt's with a messageId), ``respond`` (a token),
+``register`` (kind, id, session) and ``"unregister"``. What it receives:
 ``delivered``, ``queued``, ``failed`` (a message id), ``message`` (its id, ``from``: a connection), ``left`` (a
-connection), ``retired``, ``dead`` (a message id), ``sessions`` (a request id, ``rows``: connections in order).
+connection), ``retired``, ``dead`` (a message id), ``sessions`` (a request id, ``rows``: connections in order),
+``question`` (what its token is called from now on), ``result`` (a request id, ``code``: it failed so).
 Anything else is a frame as it is.
 """
 
@@ -18,9 +20,12 @@ _KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "topics": ({"topicFrames": True}, {}),
     "ext": ({"ext": 1}, {}),
     "observer": ({"observer": 1}, {}),
+    "guarded": ({"guardedDelivery": 1}, {}),
+    "reader": ({"ext": 1, "receiptReads": 1}, {}),
     "sibling": ({}, {"pid": 5, "startedAt": 6, "lastActivity": 7}),
 }
 _REQUESTS = {"list": "list", "health": "health", "stats": "stats", "letters": "dead_letters"}
+_READS = {"read": ("read", "requestId"), "respond": ("read_response", "token")}
 _CANCELS = {"cancel": "cancel_ask", "take_back": "cancel_message"}
 
 
@@ -43,8 +48,15 @@ def said(frame: Any, conn: str) -> Any:
         return {"type": "presence", **frame["presence"]}
     for word, kind in _REQUESTS.items():
         if word in frame:
-            rest = {name: member for name, member in frame.items() if name != word}
-            return {"type": kind, "requestId": frame[word], **rest}
+            return {"type": kind, "requestId": frame[word], **_without(frame, word)}
+    for word, (kind, member) in _READS.items():
+        if word in frame:
+            rest = _without(frame, word)
+            return {"type": kind, member: frame[word], "kind": _kind_of_read(rest), **rest}
+    return _said_about_message(frame)
+
+
+def _said_about_message(frame: Any) -> Any:
     for word, kind in _CANCELS.items():
         if word in frame:
             return {"type": kind, "messageId": frame[word]}
@@ -52,6 +64,14 @@ def said(frame: Any, conn: str) -> Any:
         if word in frame:
             return _send(word, dict(frame))
     return frame
+
+
+def _without(frame: dict[str, Any], word: str) -> dict[str, Any]:
+    return {name: member for name, member in frame.items() if name != word}
+
+
+def _kind_of_read(members: dict[str, Any]) -> str:
+    return "receipt" if {"messageId", "receipt"} & members.keys() else "last"
 
 
 def _send(word: str, frame: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +129,17 @@ def _sessions(request_id: str, rest: dict[str, Any]) -> dict[str, Any]:
     return {"type": "sessions", "requestId": request_id, "sessions": rows, **rest}
 
 
+def _question(token: str, rest: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "read_request", "token": f"<as:{token}>", "kind": _kind_of_read(rest), **rest}
+
+
+def _result(request_id: str, rest: dict[str, Any]) -> dict[str, Any]:
+    code = rest.pop("code", None)
+    told = {} if code is None else {"error": {"code": code, "reason": rest.pop("reason", "<string>")}}
+    peer = {"peerId": f"<{rest.pop('by')}>"} if "by" in rest else {}
+    return {"type": "read_result", "requestId": request_id, "kind": _kind_of_read(rest), **peer, **rest, **told}
+
+
 _RECEIVED = {
     "delivered": _delivered,
     "queued": _queued,
@@ -118,4 +149,6 @@ _RECEIVED = {
     "retired": _retired,
     "dead": _dead,
     "sessions": _sessions,
+    "question": _question,
+    "result": _result,
 }

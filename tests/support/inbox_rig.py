@@ -36,17 +36,13 @@ def inbound(message_id: str, text: str = "hi", *, sender: str = "pi-ann00001", *
     return Inbound(row=parse_record(Row, row), message=parse_record(Message, message), raw=raw)
 
 
-def fold_all(entries: Iterable[Entry]) -> dict[str, Standing]:
-    """What a journal with these entries knows, by message ID, in admission order."""
-    standings: dict[str, Standing] = {}
-    for order, entry in enumerate(entries):
-        before = standings.get(entry.message_id)
-        after = extend(before, entry, order=order)
-        if before is not None and not before.kind and after.kind:
-            # A fact that came first has no place in the order of admissions.
-            del standings[entry.message_id]
-            after = after.replace(order=order)
-        standings[entry.message_id] = after
+def fold_all(
+    entries: Iterable[Entry], before: dict[str, Standing] | None = None, begin: int = 0
+) -> dict[str, Standing]:
+    """What a journal knows, by message ID: ``before`` (of ``begin`` entries), and then these entries."""
+    standings = dict(before or {})
+    for order, entry in enumerate(entries, start=begin):
+        standings[entry.message_id] = extend(standings.get(entry.message_id), entry, order=order)
     return standings
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     EntryRow = tuple[int, int, int, int, int, str, str, str, str]
 
 _COLUMNS = 9
+# Where the message's ID stands among them.
+_ID = 6
 # Rows in one statement. The interpreter gives up its lock for each statement, and a busy program may keep it for 5 ms
 # before it is had back: row by row, a batch would wait for it as often as it has rows. 99 rows are the most that the
 # oldest SQLite takes (999 parameters).
@@ -45,14 +47,14 @@ _TAIL = """
 SELECT message_id, first, max(number), unfinished FROM entries
 WHERE number > (SELECT value FROM facts WHERE name = 'folded') GROUP BY message_id
 """
+_UNFINISHED = "SELECT first, message_id FROM messages WHERE unfinished = 1 AND first > ? ORDER BY first LIMIT ?"
 _PAGE = "SELECT number, at_ms, entry_id, message_id, kind, body FROM entries WHERE number > ? ORDER BY number LIMIT ?"
 _ENTRY = "SELECT previous, at_ms, entry_id, message_id, kind, body FROM entries WHERE number = ?"
 
 
 def make_row(entry: Entry, number: int, previous: int, first: int, *, is_unfinished: bool, body: str) -> EntryRow:
     unfinished = 1 if is_unfinished else 0
-    message_id = _spell(entry.message_id)
-    return (number, previous, first, unfinished, entry.at_ms, entry.entry_id, message_id, entry.kind, body)
+    return (number, previous, first, unfinished, entry.at_ms, entry.entry_id, entry.message_id, entry.kind, body)
 
 
 def encode_body(entry: Entry) -> str:
@@ -66,7 +68,7 @@ def insert_entries(connection: sqlite3.Connection, rows: Sequence[EntryRow]) -> 
         while len(rows) - start >= size:
             values: list[Any] = []
             for row in rows[start : start + size]:
-                values += row
+                values += row if row[_ID].isascii() else (*row[:_ID], _spell(row[_ID]), *row[_ID + 1 :])
             connection.execute(_INSERTS[size], values)
             start += size
 
@@ -101,10 +103,10 @@ def find_message(connection: sqlite3.Connection, message_id: str) -> tuple[int, 
     return found
 
 
-def read_unfinished(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Message id and first entry of what the index has as unfinished."""
-    rows = connection.execute("SELECT message_id, first FROM messages WHERE unfinished = 1").fetchall()
-    return [(_unspell(message_id), first) for message_id, first in rows]
+def read_unfinished(connection: sqlite3.Connection, after: int, count: int) -> list[tuple[int, str]]:
+    """First entry and message id of the next that the index has as unfinished, in the order of admission."""
+    rows = connection.execute(_UNFINISHED, (after, count)).fetchall()
+    return [(first, _unspell(message_id)) for first, message_id in rows]
 
 
 def read_chain(connection: sqlite3.Connection, last: int) -> list[tuple[int, Entry, int]]:
@@ -132,11 +134,10 @@ def _entry(at_ms: int, entry_id: str, message_id: str, kind: str, body: str) -> 
 
 def _spell(message_id: str) -> str:
     """An ID as SQLite can hold it: a peer may put a lone surrogate into one, which UTF-8 has no form for."""
-    if not message_id.isascii():
-        try:
-            message_id.encode()
-        except UnicodeEncodeError:
-            return _SPELLED + _encode(message_id)
+    try:
+        message_id.encode()
+    except UnicodeEncodeError:
+        return _SPELLED + _encode(message_id)
     return message_id
 
 

@@ -6,8 +6,8 @@ it has, so nothing said before the kill is lost.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import random
 import shutil
 import signal
 import tempfile
@@ -21,6 +21,9 @@ from tests.integration.journal.judging import judge, judge_aside
 from tests.integration.journal.writing import NATIVE_ID, Life, live
 
 if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
     from tests.integration.journal.judging import Lived
 
 # Only a damaged file leads there; a kill there has a trial of its own.
@@ -38,8 +41,9 @@ _LIVES = 6
 
 @dataclass
 class Tally:
-    """``died``: fault point -> kills there. ``settled``: appends that were said to be stored."""
+    """``place``: where folders are made. ``died``: point -> kills there. ``settled``: appends said to be stored."""
 
+    place: str | None = None
     lives: int = 0
     killed: int = 0
     settled: int = 0
@@ -52,7 +56,7 @@ def kill_everywhere(tally: Tally, dice: random.Random, rounds: int, plant: str =
     points = [point for point in POINTS if point.startswith("journal.") and point not in ASIDE_POINTS]
     for _round in range(rounds):
         for point in points:
-            with _folder() as folder:
+            with _folder(tally) as folder:
                 lives: list[Lived] = []
                 for number in range(2):
                     # Created only once: the first life of a folder. Elsewhere the second has a history before it.
@@ -67,7 +71,7 @@ def kill_everywhere(tally: Tally, dice: random.Random, rounds: int, plant: str =
 def kill_at_random(tally: Tally, dice: random.Random, runs: int, plant: str = "") -> None:
     """At moments that have nothing to do with what the program does."""
     for _folder_number in range(-(-runs // _LIVES)):
-        with _folder() as folder:
+        with _folder(tally) as folder:
             lives: list[Lived] = []
             for number in range(_LIVES):
                 appends = dice.randrange(_LEAST_APPENDS, _MOST_APPENDS)
@@ -80,7 +84,7 @@ def kill_while_setting_aside(tally: Tally, dice: random.Random, rounds: int) -> 
     """A damaged file is never lost, whenever setting it aside is cut short."""
     for _round in range(rounds):
         for point in ASIDE_POINTS:
-            with _folder() as folder:
+            with _folder(tally) as folder:
                 _run(tally, Life(0, dice.randrange(1 << 30), _LEAST_APPENDS), folder, 0.0)
                 damaged = damage(f"{folder}/{stem_of(NATIVE_ID)}.sqlite")
                 _run(tally, Life(1, dice.randrange(1 << 30), _LEAST_APPENDS, point), folder, 0.0)
@@ -95,15 +99,14 @@ def damage(path: str) -> bytes:
         return file.read()
 
 
-class _folder:  # noqa: N801 - used as a function, like tempfile's own
+@contextlib.contextmanager
+def _folder(tally: Tally) -> Iterator[str]:
     """A private folder of journals, removed at the end."""
-
-    def __enter__(self) -> str:
-        self._parent = tempfile.mkdtemp(prefix="ijc-")
-        return f"{self._parent}/j"
-
-    def __exit__(self, *_ending: object) -> None:
-        shutil.rmtree(self._parent, ignore_errors=True)
+    parent = tempfile.mkdtemp(prefix="ijc-", dir=tally.place)
+    try:
+        yield f"{parent}/j"
+    finally:
+        shutil.rmtree(parent, ignore_errors=True)
 
 
 def _note(tally: Tally, folder: str, lives: list[Lived]) -> None:

@@ -61,11 +61,12 @@ LATE = Action("a late callback", "call_back_late")
 
 @dataclass(frozen=True)
 class Scenario:
-    """``opening`` is done first, then every sequence of ``alphabet`` up to ``depth`` steps."""
+    """``opening`` first, then every sequence of ``alphabet`` up to ``depth`` steps; up to ``quick`` in the test run."""
 
     name: str
     alphabet: tuple[Action, ...]
     depth: int
+    quick: int
     opening: tuple[Action, ...] = ()
     abilities: Host = field(default_factory=lambda: Host(steer=True, wake=True, turn_end=True))
     can_tell: bool = True
@@ -113,21 +114,37 @@ SCENARIOS = (
             LATE,
         ),
         4,
+        3,
     ),
     Scenario(
         "handing over",
         (arrives("steer"), arrives("queue"), STORED, TAKEN, REFUSED, BROKEN_OFF, FOUND, TURN, TURN_ENDS, CRASH_HELD),
         6,
+        5,
     ),
     Scenario(
         "recovery",
-        (STORED, TAKEN, FOUND, TURN, arrives("steer"), CRASH, CRASH_HELD, SHUTDOWN, REOPEN),
+        (TURN_ENDS, STORED, TAKEN, FOUND, TURN, arrives("steer"), CRASH, CRASH_HELD, SHUTDOWN, REOPEN),
         6,
-        (TURN, arrives("passive"), arrives("queue"), arrives("later ask"), STORED, STORED, STORED, TURN_ENDS, STORED),
+        4,
+        (TURN, arrives("passive"), arrives("queue"), arrives("later ask"), STORED, STORED, STORED),
     ),
     Scenario(
         "doubt",
-        (arrives("steer"), STORED, TAKEN, BROKEN_OFF, FOUND, READ, TURN, PLACE_CHOSEN, DISCARD_CHOSEN, CRASH_HELD),
+        (
+            arrives("steer"),
+            STORED,
+            TAKEN,
+            BROKEN_OFF,
+            BROKEN_OFF_EMPTY,
+            FOUND,
+            READ,
+            TURN,
+            PLACE_CHOSEN,
+            DISCARD_CHOSEN,
+            CRASH_HELD,
+        ),
+        6,
         6,
         can_tell=False,
     ),
@@ -135,6 +152,7 @@ SCENARIOS = (
         "replacing",
         (arrives("update"), again(1), STORED, NOT_STORED, TURN_ENDS, TAKEN, DISCARD_STAGED, CRASH, RETRY),
         6,
+        4,
         (TURN, arrives("update")),
     ),
     Scenario(
@@ -153,29 +171,35 @@ SCENARIOS = (
             SHUTDOWN,
         ),
         5,
+        5,
         PLACED_ASK,
     ),
+    Scenario("early ends", (arrives("ask"), again(1), TIMEOUT, STORED, NOT_STORED, TAKEN, CRASH), 7, 5),
     Scenario(
         "turns",
         (arrives("ask"), arrives("later ask"), STORED, TAKEN, TURN, READ, TURN_ENDS, TURN_FAILS, TIMEOUT, REPLY),
         5,
+        4,
         (*PLACED_ASK, arrives("ask"), STORED),
     ),
     Scenario(
         "contexts",
         (arrives("steer"), STORED, TAKEN, REPLY_COMES, again(1), SHUTDOWN, REOPEN, REPLACED, LATE),
         6,
+        5,
     ),
     Scenario(
         "prompts only",
         (arrives("steer"), arrives("queue"), arrives("passive"), STORED, TAKEN, REFUSED, TURN, TURN_ENDS, CRASH),
         6,
+        4,
         abilities=Host(prompt_only=True, turn_end=True),
     ),
     Scenario(
         "no steering",
         (arrives("steer"), arrives("queue"), STORED, TAKEN, TURN, TURN_ENDS, READ, CRASH_HELD, FOUND),
         6,
+        5,
         abilities=Host(wake=True, turn_end=True),
     ),
 )

@@ -89,6 +89,8 @@ class CheckpointFirst(Watch):
     name = "checkpoint first"
 
     def asked(self, world: World, happened: Record, step: Record) -> None:
+        if not isinstance(step, (steps.Place, steps.SendReply, steps.GiveReply)):
+            return
         durable = {(entry.message_id, entry.kind) for entry in world.disk}
         if isinstance(step, steps.Place):
             for one in step.batch:
@@ -235,11 +237,10 @@ class Woken(Watch):
         self.unwoken = set()
 
     def happened(self, world: World, happened: Record) -> None:
-        if isinstance(happened, happenings.HostPlaced):
-            self.unwoken |= {m for m in happened.placements if not world.messages[m].message.is_passive}
+        placed = list(happened.placements) if isinstance(happened, happenings.HostPlaced) else []
         if isinstance(happened, happenings.PlacementFound):
-            if not world.messages[happened.message_id].message.is_passive:
-                self.unwoken.add(happened.message_id)
+            placed = [happened.message_id]
+        self.unwoken |= {one for one in placed if not world.messages[one].message.is_passive}
 
     def asked(self, world: World, happened: Record, step: Record) -> None:
         if isinstance(step, steps.Wake):

@@ -41,8 +41,8 @@ _DRAINING_STEPS = 200
 class World:
     """``can_tell``: whether the host knows, when asked, what it holds."""
 
-    def __init__(self, abilities: Host = FULL, *, can_tell: bool = True) -> None:
-        self.abilities, self.can_tell = abilities, can_tell
+    def __init__(self, abilities: Host = FULL, *, can_tell: bool = True, max_messages: int = MAX_MESSAGES) -> None:
+        self.abilities, self.can_tell, self.max_messages = abilities, can_tell, max_messages
         self.made = self.generations = 0
         self.disk: list[Entry] = []
         self.messages: dict[str, Any] = {}
@@ -61,6 +61,7 @@ class World:
 
     def open(self) -> None:
         """A start: all that is known is what is durable."""
+        self.durable = fold_all(self.disk)
         self.generations += 1
         self.generation = f"g{self.generations}"
         self.storing: deque[steps.Checkpoint] = deque()
@@ -80,8 +81,14 @@ class World:
 
     def known(self, *, with_storing: bool = False) -> dict[str, Standing]:
         """The journal's word on every message."""
-        coming = [entry for step in self.storing for entry in step.entries] if with_storing else []
-        return fold_all([*self.disk, *coming])
+        if not with_storing or not self.storing:
+            return self.durable
+        coming = [entry for step in self.storing for entry in step.entries]
+        return fold_all(coming, self.durable, len(self.disk))
+
+    def _make_durable(self, step: steps.Checkpoint) -> None:
+        self.durable = fold_all(step.entries, self.durable, len(self.disk))
+        self.disk += step.entries
 
     def tell(self, happened: Record, generation: str = "") -> bool:
         KINDS_SEEN.add(type(happened).__name__)
@@ -112,7 +119,7 @@ class World:
     # ---------------------------------------------------------------- what comes
 
     def arrive(self, shape: str) -> bool:
-        if len(self.messages) >= MAX_MESSAGES:
+        if len(self.messages) >= self.max_messages:
             return False
         message_id = f"m{len(self.messages) + 1}"
         self.messages[message_id] = inbound(message_id, **SHAPES[shape])
@@ -130,7 +137,7 @@ class World:
         )
 
     def reply_arrives(self) -> bool:
-        if len(self.messages) >= MAX_MESSAGES:
+        if len(self.messages) >= self.max_messages:
             return False
         message_id = f"m{len(self.messages) + 1}"
         self.messages[message_id] = inbound(message_id, replyTo="our question")
@@ -146,7 +153,7 @@ class World:
         if not self.storing:
             return False
         step = self.storing.popleft()
-        self.disk += step.entries
+        self._make_durable(step)
         return self.tell(happenings.Checkpointed(entry_ids=step.entry_ids))
 
     def fail_to_store(self) -> bool:
@@ -286,7 +293,7 @@ class World:
         while self.calls:
             self._put()
         for step in self.storing:
-            self.disk += step.entries
+            self._make_durable(step)
         self.storing.clear()
         self.tell(happenings.ContextInvalidated())
         self.old = self.inbox, self.generation, pending

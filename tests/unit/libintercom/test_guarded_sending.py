@@ -13,6 +13,7 @@ from libintercom.profile import Profile, presence_request, register_request
 from libintercom.sending import Timeouts
 from libintercom.wire.guards import Guard, ReplyHint
 from libintercom.wire.record import dump_record
+from tests.support.covering import covers
 from tests.support.desk import ME, Desk
 
 GUARD = {"rootSessionId": "root", "peerId": "pi-bob00001", "incarnation": "i", "applicationGuard": "v1"}
@@ -49,6 +50,7 @@ def test_a_whole_guard_goes_out_with_its_message(guard: Any, hint: Any) -> None:
     assert running.resume().outcome == "delivered"
 
 
+@covers("9.3-client")
 @pytest.mark.parametrize(
     "change",
     [
@@ -71,6 +73,7 @@ def test_what_is_not_whole_is_not_said(change: dict[str, Any]) -> None:
     assert desk.said() == []
 
 
+@covers("9.3-client")
 def test_without_negotiation_nothing_is_said_not_even_a_list() -> None:
     for desk in (joined(), Desk().join(ext=False)):
         outcome = send(desk).result

@@ -11,6 +11,7 @@ from libintercom.errors import Disconnected, InvalidProfile, InvalidRead, ReadFa
 from libintercom.inbound import ReadAsked
 from libintercom.wire.reads import NativeReceipt, Page, ReadError
 from libintercom.wire.record import parse_record
+from tests.support.covering import covers
 from tests.support.desk import ME, Desk
 
 PAGE = {"entryId": "e1", "offset": 0, "text": "so", "nextOffset": None, "total": 2}
@@ -122,6 +123,7 @@ def asked(desk: Desk, mark: str = "t1", kind: str = "last") -> None:
     desk.hear({"type": "read_request", "token": mark, "kind": kind, **parts[kind]})
 
 
+@covers("9.4-client")
 def test_a_session_that_serves_no_reads_says_so_at_once() -> None:
     desk = joined()
     asked(desk)
@@ -135,6 +137,7 @@ def test_a_session_that_serves_no_reads_says_so_at_once() -> None:
     )
 
 
+@covers("9.4-client")
 def test_a_read_is_an_event_and_is_answered_once() -> None:
     desk = joined(serves_reads=True)
     asked(desk)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from intercomd.core import guards
 from tests.support.conversation import Conversation
+from tests.support.covering import covers
 from tests.support.sayings import list_sessions, presence, register, send
 
 GUARD = {"rootSessionId": "root-b", "peerId": "session-b", "incarnation": "i1", "applicationGuard": "v1"}
@@ -185,6 +186,7 @@ TROUBLES = [
 ]
 
 
+@covers("9.3-order")
 def test_the_checks_come_in_the_order_of_the_reference() -> None:
     """With every trouble that a check can have, the first check that finds one decides."""
     for count in range(1, len(TROUBLES) + 1):
@@ -262,6 +264,7 @@ RIGHT = (dict.fromkeys(GUARD, "right"), dict.fromkeys(("plain sender", "plain re
 QUIET = ("twin", "withdrawn", "child", "renewed")
 
 
+@covers("9.3-no-downgrade")
 @settings(max_examples=400, deadline=None)
 @given(_case())
 def test_a_message_is_never_downgraded(case: Any) -> None:

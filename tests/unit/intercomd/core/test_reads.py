@@ -10,6 +10,7 @@ from intercomd.core import reads
 from libintercom.wire.frames import MAX_FRAME_BYTES
 from libintercom.wire.reads import MAX_PAGE_UNITS
 from tests.support.conversation import Conversation
+from tests.support.covering import covers
 from tests.support.sayings import register
 
 ASTRAL = "\U0001f600"
@@ -293,6 +294,7 @@ def test_a_session_whose_socket_takes_nothing_is_not_asked() -> None:
     assert code(talk) == "peer_offline"
 
 
+@covers("9.4-size")
 def test_the_largest_answer_fits_a_frame() -> None:
     """The longest request id that is answered, and a page of characters that take six bytes each."""
     talk = pair()

@@ -22,7 +22,8 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 
 def message(content: Any, *, name: str = errands.ATTACHMENT_NAME, count: int = 1) -> Message:
-    attachment = {"type": "context", "name": name, "content": content if isinstance(content, str) else json.dumps(content)}
+    written = content if isinstance(content, str) else json.dumps(content)
+    attachment = {"type": "context", "name": name, "content": written}
     told = {"text": "x", "attachments": [attachment] * count}
     return parse_record(Message, {"id": "m", "timestamp": 1, "content": told, "expectsReply": True})
 
