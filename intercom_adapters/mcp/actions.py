@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from intercom_adapters.mcp.shelf import Shelf
+    from libintercom.drafts import SendOptions
     from libintercom.outcomes import Answered, Outcome
     from libintercom.roster import Roster
     from libintercom.session.aio import AsyncSession
@@ -121,7 +122,7 @@ class Actions:
             raise BadCall(SEND, "send needs message, or attachments.")
         if call.reply_to and self._is_pending(call.reply_to):
             return await self._reply(call)
-        options = {**call.options, **({"reply_to": call.reply_to} if call.reply_to else {})}
+        options: SendOptions = {"reply_to": call.reply_to or None, **call.options}  # type: ignore[typeddict-item]
         outcome = await self._session.send(call.to, call.message, **options)
         if not outcome.is_accepted:
             text = texts.failed_send_text(call.to, outcome) + _roster_hint(outcome)

@@ -17,17 +17,17 @@ from libintercom.wire.messages import Host as Abilities
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from libintercom.session.host import Finding, Framed, Response
+    from libintercom.session.host import Finding, HostInput, Response
 
 
 class Shelf:
     """Nothing is placed when it is handed over: a message is once the result that shows it was written."""
 
     def __init__(self) -> None:
-        self._batch: list[Framed] = []
+        self._batch: list[HostInput] = []
         self._arrival = asyncio.Event()
         # A message's frame is made anew each time it is handed over; its pages must be of one text.
-        self._paged: dict[str, Framed] = {}
+        self._paged: dict[str, HostInput] = {}
 
     # ------------------------------------------------------------------ the session's side
 
@@ -43,7 +43,7 @@ class Shelf:
         """A question is looked at with the agent's next call; an asker may wait for that."""
         return True
 
-    def place(self, batch: Sequence[Framed]) -> Placement:
+    def place(self, batch: Sequence[HostInput]) -> Placement:
         """Take in what a call will show; none of it is placed yet."""
         self._batch.extend(self._paged.get(one.message_id, one) for one in batch)
         self._arrival.set()
@@ -61,7 +61,7 @@ class Shelf:
 
     # ------------------------------------------------------------------ a call's side
 
-    async def collect(self, timeout_s: float) -> list[Framed]:
+    async def collect(self, timeout_s: float) -> list[HostInput]:
         """What the session hands over for this call; what came so far when that takes longer than ``timeout_s``."""
         if not self._batch:
             try:
@@ -72,7 +72,7 @@ class Shelf:
         batch, self._batch = self._batch, []
         return batch
 
-    def keep(self, message: Framed) -> None:
+    def keep(self, message: HostInput) -> None:
         """This one is read page by page."""
         self._paged[message.message_id] = message
 

@@ -15,7 +15,7 @@ from libintercom.wire.reads import MAX_PAGE_UNITS, ReadError, utf16_units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from libintercom.session.host import Framed
+    from libintercom.session.host import HostInput
 
 # Hosts cut what a tool says from about 10,000 tokens on; a page of a last response is what the seeds trust to fit.
 BUDGET_UNITS = MAX_PAGE_UNITS
@@ -37,7 +37,7 @@ class Showing:
         self.text, self.completed, self.begun, self.error = text, completed, begun, error
 
 
-def show(waiting: Sequence[Framed]) -> Showing:
+def show(waiting: Sequence[HostInput]) -> Showing:
     """The oldest messages that fit; at least a page of the first."""
     texts: list[str] = []
     completed: list[str] = []
@@ -54,7 +54,7 @@ def show(waiting: Sequence[Framed]) -> Showing:
     return Showing("\n\n".join(texts), tuple(completed))
 
 
-def show_page(waiting: Sequence[Framed], message_id: str, offset: int) -> Showing:
+def show_page(waiting: Sequence[HostInput], message_id: str, offset: int) -> Showing:
     """One message from ``offset`` on, in UTF-16 code units of its framed text."""
     chosen = next((one for one in waiting if one.message_id == message_id), None)
     if chosen is None:

@@ -72,7 +72,7 @@ def _stored_view(kind: str, standing: Standing) -> dict[str, Any]:
     }
     if kind == ASK:
         is_shown = standing.kind in entries.FINAL
-        return {**view, "isShown": is_shown, "isTarget": False, "replyId": standing.answer}
+        return {**view, "isShown": is_shown, "isTarget": False, "replyId": standing.answers[-1] if standing.answers else ""}
     return {**view, "isAsk": standing.is_ask}
 
 

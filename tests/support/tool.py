@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.types import TextContent
 
 from tests.support.waiting import DEADLINE_S
 
@@ -48,6 +49,7 @@ class Agent:
         called = self._session.call_tool("intercom", {"action": action, **arguments})
         result = await asyncio.wait_for(called, DEADLINE_S)
         (block,) = result.content
+        assert isinstance(block, TextContent)
         return Told(block.text, result.structured_content, bool(result.is_error))
 
     async def await_text(self, expected: str, action: str, **arguments: Any) -> Told:

@@ -68,7 +68,8 @@ def insert_entries(connection: sqlite3.Connection, rows: Sequence[EntryRow]) -> 
         while len(rows) - start >= size:
             values: list[Any] = []
             for row in rows[start : start + size]:
-                values += row if row[_ID].isascii() else (*row[:_ID], _spell(row[_ID]), *row[_ID + 1 :])
+                values += row
+                values[_ID - _COLUMNS] = _spell(row[6])
             connection.execute(_INSERTS[size], values)
             start += size
 
@@ -134,10 +135,11 @@ def _entry(at_ms: int, entry_id: str, message_id: str, kind: str, body: str) -> 
 
 def _spell(message_id: str) -> str:
     """An ID as SQLite can hold it: a peer may put a lone surrogate into one, which UTF-8 has no form for."""
-    try:
-        message_id.encode()
-    except UnicodeEncodeError:
-        return _SPELLED + _encode(message_id)
+    if not message_id.isascii():
+        try:
+            message_id.encode()
+        except UnicodeEncodeError:
+            return _SPELLED + _encode(message_id)
     return message_id
 
 
