@@ -47,9 +47,9 @@ def observe(session_id: str | None = None, *, may_start: bool = True) -> Client:
     return client
 
 
-def speak(as_name: str | None, session_id: str | None, **parts: Any) -> Client:
+def speak(as_name: str | None, session_id: str | None, *, may_start: bool = True, **parts: Any) -> Client:
     """A connected client under a name of its own, for sending; ``parts`` of its profile. Raises as ``observe``."""
-    client = _join(speaking_profile(as_name, session_id, **parts), may_start=True)
+    client = _join(speaking_profile(as_name, session_id, **parts), may_start=may_start)
     _tell_other_identity(client, session_id)
     return client
 

@@ -29,6 +29,7 @@ from intercomctl.commands import (
     reply,
     send,
     status,
+    trace,
 )
 from intercomctl.commands import list as listing
 from libintercom.version import __version__
@@ -48,6 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     reply.COMMAND,
     last.COMMAND,
     receipt.COMMAND,
+    trace.COMMAND,
     journal.SHOW,
     journal.COLLECT,
     journal.EXPORT,

@@ -89,6 +89,26 @@ def receipt_text(to: str, receipt: Shown) -> str:
     return "\n".join([f"**Receipt of {make_line(to)}**", *told])
 
 
+def trace_text(message_id: str, journals: Sequence[Shown], letters: Sequence[Shown]) -> str:
+    """What is known of a message: a block for each journal that has it, a line for each dead letter."""
+    if not journals and not letters:
+        return f"Nothing is known here of message {make_line(message_id)}."
+    blocks = [f"**Message {make_line(message_id)}**"]
+    for found in journals:
+        lines = [f"**In the journal of session {make_line(found['nativeId'])}:** {make_line(found['standing'])}"]
+        if found["from"] is not None:
+            sender = found["from"]
+            lines.append(f"• from {make_line(sender['name'] or 'unnamed')} ({make_line(sender['id'])})")
+        if found["isAsk"]:
+            lines.append(f"• its question: {make_line(found['ask'] or 'waits for a reply')}")
+        lines += [f"• {_time_text(entry['atMs'])}: {make_line(entry['kind'])}" for entry in found["entries"]]
+        blocks.append("\n".join(lines))
+    for letter in letters:
+        when, reason = _time_text(letter["atMs"]), make_line(letter["reason"])
+        blocks.append(f"**Dead letter:** to {make_line(letter['recipientId'])}, {when}: {reason}")
+    return "\n\n".join(blocks)
+
+
 def _observed(is_seen: bool) -> str:
     return "yes" if is_seen else "not seen"
 

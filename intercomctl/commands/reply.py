@@ -48,7 +48,7 @@ def run(
             outcome = asyncio.run(_reply(native_id, as_name, said, reply_to, to, message_id, attachments))
     except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(message_id, failure, is_json=as_json)
-    return _tell(outcome, reply_to or to or "the asker", as_json=as_json)
+    return _tell(outcome, to or "the asker", as_json=as_json)
 
 
 def _ask_holder(

@@ -72,7 +72,8 @@ def _stored_view(kind: str, standing: Standing) -> dict[str, Any]:
     }
     if kind == ASK:
         is_shown = standing.kind in entries.FINAL
-        return {**view, "isShown": is_shown, "isTarget": False, "replyId": standing.answers[-1] if standing.answers else ""}
+        reply_id = standing.answers[-1] if standing.answers else ""
+        return {**view, "isShown": is_shown, "isTarget": False, "replyId": reply_id}
     return {**view, "isAsk": standing.is_ask}
 
 

@@ -49,6 +49,7 @@ WHERE number > (SELECT value FROM facts WHERE name = 'folded') GROUP BY message_
 """
 _UNFINISHED = "SELECT first, message_id FROM messages WHERE unfinished = 1 AND first > ? ORDER BY first LIMIT ?"
 _PAGE = "SELECT number, at_ms, entry_id, message_id, kind, body FROM entries WHERE number > ? ORDER BY number LIMIT ?"
+_OF_MESSAGE = "SELECT at_ms, entry_id, message_id, kind, body FROM entries WHERE message_id = ? ORDER BY number"
 _ENTRY = "SELECT previous, at_ms, entry_id, message_id, kind, body FROM entries WHERE number = ?"
 
 
@@ -127,6 +128,11 @@ def read_page(connection: sqlite3.Connection, after: int, count: int) -> list[tu
     """The next entries in the order of appending, with their numbers."""
     rows = connection.execute(_PAGE, (after, count)).fetchall()
     return [(row[0], _entry(*row[1:])) for row in rows]
+
+
+def find_entries(connection: sqlite3.Connection, message_id: str) -> list[Entry]:
+    """Every entry of one message, oldest first, by looking through all: for who asks once."""
+    return [_entry(*row) for row in connection.execute(_OF_MESSAGE, (_spell(message_id),))]
 
 
 def _entry(at_ms: int, entry_id: str, message_id: str, kind: str, body: str) -> Entry:

@@ -235,12 +235,11 @@ def test_a_name_keeps_its_session_in_its_directory(alone):
 
 
 def test_a_second_join_of_a_name_is_a_session_of_its_own(alone):
-    with running_daemon("--idle-exit-s", "600", directory=alone.directory):
-        with Person(alone, "ann").staying() as first:
-            first.sees("Joined as ann (")
-            second = alone.run("join", "ann", "--jsonl")
-            assert second.status == 0
-            assert "ann has joined from this directory already; this session is another one" in second.err
+    with running_daemon("--idle-exit-s", "600", directory=alone.directory), Person(alone, "ann").staying() as first:
+        first.sees("Joined as ann (")
+        second = alone.run("join", "ann", "--jsonl")
+        assert second.status == 0
+        assert "ann has joined from this directory already; this session is another one" in second.err
 
 
 def _join_once(ctl, name, *actions):
