@@ -5,7 +5,6 @@ Owns the command. Which question a reply means is the session's to say; a live o
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from intercomctl import body, failures, joining, output, owning, shapes
@@ -45,6 +44,9 @@ def run(
             outcome = _ask_holder(held, native_id, as_name, said, reply_to, to, has_attachments=bool(attachments))
         else:
             held.close()
+            # Imported here: an event loop takes as long to load as everything else together.
+            import asyncio
+
             outcome = asyncio.run(_reply(native_id, as_name, said, reply_to, to, message_id, attachments))
     except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(message_id, failure, is_json=as_json)

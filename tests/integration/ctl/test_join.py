@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import pytest
 
 from libintercom.identity import peer_id
 from tests.support.ctl import PROGRAM, unsafe_characters
-from tests.support.daemon import running_daemon
 from tests.support.waiting import wait_until
 
 SENT = {"version", "event", "requestId", "outcome", "messageId", "accepted", "delivered", "deliveryUnknown"}
@@ -207,47 +205,6 @@ def test_a_message_that_came_before_the_end_is_still_shown(pair):
     assert any(event["event"] == "message" for event in bob.events)
 
 
-def test_a_broker_that_goes_is_joined_again_and_what_is_open_is_answered(alone):
-    waiting = alone.having(PI_INTERCOM_START_POLICY="supervisor")
-    with running_daemon("--idle-exit-s", "600", directory=alone.directory) as broker:
-        with waiting.joined("ann") as ann, waiting.joined("bob") as bob:
-            ann.say({"action": "ask", "requestId": "a", "to": "bob", "text": "why?"})
-            bob.hear("message")
-            broker.kill()
-            ann.hear("disconnected")
-            lost = ann.ask_and_hear("sent", action="send", to="bob", text="x")
-            assert (lost["outcome"], lost["code"]) == ("not_sent", "not_connected")
-            with running_daemon("--idle-exit-s", "600", directory=alone.directory):
-                assert ann.hear("registered")["sessionId"] == ann.session_id
-                bob.hear("registered")
-                assert ann.ask_and_hear("sent", action="send", to="bob", text="still here")["outcome"] == "delivered"
-                assert bob.hear("message")["message"]["content"]["text"] == "still here"
-        assert [event["event"] for event in ann.events if event.get("requestId") == "a"] == ["sent", "error"]
-
-
-def test_a_name_keeps_its_session_in_its_directory(alone):
-    with running_daemon("--idle-exit-s", "600", directory=alone.directory):
-        first = _join_once(alone, "ann", {"action": "presence", "requestId": 1, "status": "here"})
-        again = _join_once(alone, "ann", {"action": "list", "requestId": 1})
-        assert first["sessionId"] == again["sessionId"]
-        elsewhere = alone.run("join", "ann", "--jsonl", cwd="/tmp")
-        assert json.loads(elsewhere.out.splitlines()[0])["sessionId"] != first["sessionId"]
-
-
-def test_a_second_join_of_a_name_is_a_session_of_its_own(alone):
-    with running_daemon("--idle-exit-s", "600", directory=alone.directory), Person(alone, "ann").staying() as first:
-        first.sees("Joined as ann (")
-        second = alone.run("join", "ann", "--jsonl")
-        assert second.status == 0
-        assert "ann has joined from this directory already; this session is another one" in second.err
-
-
-def _join_once(ctl, name, *actions):
-    ended = ctl.run("join", name, "--jsonl", stdin="\n".join(map(json.dumps, actions)).encode())
-    assert ended.status == 0, ended.err
-    return json.loads(ended.out.splitlines()[0])
-
-
 def test_an_interrupted_session_ends_with_130(pair):
     ann, bob = pair
     ann.ask_and_hear("sent", action="send", to="bob", text="x")
@@ -300,14 +257,6 @@ class Person:
 
     def sees(self, words):
         return wait_until(lambda: words.encode() in self.shown and self.shown.decode(), f"{words!r} to be shown")
-
-    @contextlib.contextmanager
-    def staying(self):
-        """Until the block ends."""
-        try:
-            yield self
-        finally:
-            self.leave()
 
     def leave(self):
         self.program.stdin.close()
