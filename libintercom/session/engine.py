@@ -10,16 +10,18 @@ import asyncio
 import os
 from collections import deque
 
+from libintercom.errors import IntercomError
 from libintercom.session import entries, happenings, steps
 from libintercom.session.errors import JournalStopped
 from libintercom.session.faults import reach
 from libintercom.session.framing import frame
 from libintercom.session.host import HostInput
 from libintercom.session.placing import Placing
+from libintercom.session.retrying import Retry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any, ClassVar, Protocol
 
     from libintercom.inbound import Inbound
@@ -46,11 +48,10 @@ if TYPE_CHECKING:
 MAX_ADMITTING = 1_024
 # Messages that the host was not seen to have, in memory; past this the same.
 MAX_UNPLACED = 1_000
-# What the host refused, or the journal could not take, is tried again after so long, then twice as long, to a limit.
-FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
-
 # No sender guesses the end of its own frame.
 _NONCE_BYTES = 8
+ARREARS = "unstored messages"
+_NEVER_STORED = "messages came and were never stored or offered: the journal took none when this session left"
 JOURNAL, HOST = "journal", "host"
 # What the host or the journal would not take.
 _RETRIED = frozenset({steps.HOST_REFUSED, steps.NOT_STORED, steps.UNRECORDED})
@@ -69,6 +70,7 @@ class Engine:
         errors: BackgroundErrors,
         *,
         generation: str,
+        mend: Callable[[], Awaitable[Ledger | None]],
         now_ms: Callable[[], int],
         on_change: Callable[[], object],
     ) -> None:
@@ -76,15 +78,19 @@ class Engine:
         self._errors, self._now_ms, self._on_change = errors, now_ms, on_change
         self._loop = asyncio.get_running_loop()
         self._host = host
-        self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
+        self._placing = Placing(host, self.happen, self._note_host_failure)
         self._happened: deque[Record] = deque()
         self._is_turning = False
         self._generation = generation
         # Checkpoints under way, by their entries' IDs, in order; and who waits for the end of one.
         self._storing: dict[tuple[str, ...], tuple[Entry, ...]] = {}
         self._flushing: dict[tuple[str, ...], asyncio.Future[str]] = {}
-        self._admitting: set[str] = set()
+        self._admitting: dict[str, Inbound] = {}
         self._unplaced: set[str] = set()
+        # Read, and the journal could not take them: nobody was offered them, nothing is read before they are in.
+        self._arrears: dict[str, Inbound] = {}
+        # Since the journal could not take one until it took something again.
+        self._is_owing = False
         self._room = asyncio.Event()
         self._room.set()
         self._detached = asyncio.Event()
@@ -95,8 +101,7 @@ class Engine:
         self._placing_ids: set[str] = set()
         self._unrecorded: dict[str, Entry] = {}
         self._is_closing = False
-        self._retry: asyncio.TimerHandle | None = None
-        self._retry_s = FIRST_RETRY_S
+        self._retry, self._mend = Retry(self._try_again), mend
 
     # ------------------------------------------------------------------ what happens
 
@@ -123,14 +128,27 @@ class Engine:
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""
         reach("session.arrived")
-        message_id = inbound.message.id
-        standing = self.ledger.find(message_id)
-        if standing is None:
-            self._admitting.add(message_id)
-        told = {} if standing is None else {"standing": standing}
-        self.happen(happenings.Arrived(inbound=inbound, **told))
+        self._arrive(inbound)
         self._measure()
         await self._room.wait()
+
+    def _arrive(self, inbound: Inbound) -> None:
+        message_id = inbound.message.id
+        try:
+            standing = self.ledger.find(message_id)
+        except IntercomError as error:
+            # Nobody can tell whether it is a repetition.
+            self._errors.report(JOURNAL, str(error))
+            self._owe(inbound)
+            return
+        if standing is None:
+            self._admitting[message_id] = inbound
+        told = {} if standing is None else {"standing": standing}
+        self.happen(happenings.Arrived(inbound=inbound, **told))
+
+    def _owe(self, inbound: Inbound) -> None:
+        self._arrears[inbound.message.id], self._is_owing = inbound, True
+        self._retry.arm()
 
     # ------------------------------------------------------------------ what callers wait for
 
@@ -149,7 +167,10 @@ class Engine:
         """``""`` once a reply that an ask of ours got is on record; else why it is not given to the ask."""
         reach("session.reply_received")
         message_id = inbound.message.id
-        standing = self.ledger.find(message_id)
+        try:
+            standing = self.ledger.find(message_id)
+        except IntercomError as error:
+            return str(error)
         told = {} if standing is None else {"standing": standing}
         return await self._await(self._given, message_id, happenings.ReplyArrived(inbound=inbound, **told))
 
@@ -194,17 +215,25 @@ class Engine:
 
     # ------------------------------------------------------------------ the end
 
+    async def settle_arrears(self) -> None:
+        """Before shutting down: store what the journal owes, or say that it never took it; nothing is tried again."""
+        if self._arrears:
+            await self._try_again()
+            await self.flush()
+        self._is_closing = True
+        self._retry.stop()
+        if self._arrears:
+            self._errors.report(ARREARS, f"{len(self._arrears)} {_NEVER_STORED}")
+
     async def shut_down(self, timeout_s: float) -> bool:
         """Finish what was begun and offer nothing new; False when the host did not end its part in time."""
-        self._is_closing = True
-        self._stop_retry()
         self.happen(happenings.ShutdownBegan())
         return await self._drain(timeout_s)
 
     def invalidate(self) -> None:
         """The context is gone: nothing is stored or placed for it from here on."""
         self._is_closing = True
-        self._stop_retry()
+        self._retry.stop()
         self.happen(happenings.ContextInvalidated())
         self._placing.abandon()
         for waiting in (self._replies, self._given, self._placements):
@@ -229,7 +258,10 @@ class Engine:
         self._storing[ids] = stored
         for entry in stored:
             self._count(entry)
-        self.ledger.append(stored).add_done(lambda failure: self._report_back(ids, failure))
+        try:
+            self.ledger.append(stored).add_done(lambda failure: self._report_back(ids, failure))
+        except IntercomError as error:
+            self._report_back(ids, error)
 
     def _report_back(self, ids: tuple[str, ...], failure: Exception | None) -> None:
         # From the journal's writer, or from here when there is none.
@@ -245,6 +277,8 @@ class Engine:
         stored = self._storing.pop(ids, ())
         if reason is None:
             self._errors.recover(JOURNAL)
+            self._retry.reset()
+            self._is_owing = bool(self._arrears)
             self.happen(happenings.Checkpointed(entry_ids=ids))
         else:
             self._errors.report(JOURNAL, reason)
@@ -264,7 +298,7 @@ class Engine:
             self._placing_ids.add(entry.message_id)
 
     def _note_settled(self, entry: Entry, reason: str | None) -> None:
-        self._admitting.discard(entry.message_id)
+        self._admitting.pop(entry.message_id, None)
         if entry.kind == entries.PLACED:
             self._placing_ids.discard(entry.message_id)
             waiting = self._placements.pop(entry.message_id, None)
@@ -276,7 +310,7 @@ class Engine:
     def _measure(self) -> None:
         """Whether more may be read from the connection."""
         is_full = len(self._admitting) >= MAX_ADMITTING or len(self._unplaced) >= MAX_UNPLACED
-        self._room.clear() if is_full else self._room.set()
+        self._room.clear() if is_full or self._is_owing else self._room.set()
 
     # ------------------------------------------------------------------ the other steps
 
@@ -293,6 +327,10 @@ class Engine:
     def _find(self, step: steps.FindPlacement) -> None:
         self._placing.find(step.message_id)
 
+    def _note_host_failure(self, reason: str) -> None:
+        if not self._is_closing:
+            self._errors.report(HOST, reason)
+
     def _send_reply(self, step: steps.SendReply) -> None:
         _finish(self._replies.get(step.reply_id), "")
 
@@ -306,9 +344,10 @@ class Engine:
         _finish(self._given.get(step.message_id), step.reason or step.code)
 
     def _refuse(self, step: steps.Refuse) -> None:
-        self._admitting.discard(step.message_id)
-        if step.code == steps.NOT_STORED:
+        inbound = self._admitting.pop(step.message_id, None)
+        if step.code == steps.NOT_STORED and inbound is not None:
             self._unplaced.discard(step.message_id)
+            self._owe(inbound)
         self._say(step.code, step.message_id, step.reason)
 
     def _report(self, step: steps.Report) -> None:
@@ -319,25 +358,21 @@ class Engine:
 
     def _say(self, code: str, message_id: str, reason: str) -> None:
         if code in _RETRIED and not self._is_closing:
-            self._arm_retry()
+            self._retry.arm()
         if code not in _QUIET:
             self._errors.report(f"message {message_id}", f"{code}: {reason}")
 
-    def _arm_retry(self) -> None:
-        if self._retry is None:
-            self._retry = self._loop.call_later(self._retry_s, self._try_again)
-            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-
-    def _try_again(self) -> None:
-        self._retry = None
+    async def _try_again(self) -> None:
+        """Mend the journal if it stopped, admit what it owes, and offer what waits."""
+        if self._arrears:
+            self.ledger = await self._mend() or self.ledger
+        owed, self._arrears = self._arrears, {}
+        for inbound in owed.values():
+            self._arrive(inbound)
         self.happen(happenings.RetryDue())
-        if self._retry is None:
-            self._retry_s = FIRST_RETRY_S
-
-    def _stop_retry(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
+        # Where all were known already, nothing is stored that could tell.
+        self._is_owing = bool(self._arrears or self._admitting)
+        self._measure()
 
     _STEPS: ClassVar[dict[type[Record], Callable[[Engine, Any], None]]] = {
         steps.Checkpoint: _checkpoint,

@@ -111,6 +111,8 @@ _MAIN_WATCHES = Scenario(
         do.asks("A", "Bea"),
         do.replaces("A", "Bea"),
         do.asks_letters("A"),
+        do.reads("A", "child-of-b"),
+        do.reads("B", "Ann"),
         do.presents("A", name="kid"),
         do.unregisters("b"),
         do.registers("b"),
@@ -189,6 +191,27 @@ KERNEL = Scenario(
     ),
     4,
     {"recipient_messages": 2},
+)
+
+READS = Scenario(
+    "reads and guards",
+    _ALL_PRESENT,
+    (
+        do.reads("A", "Bea"),
+        do.reads("B", "Ann"),
+        do.answers_read("B"),
+        do.answers_read("A", "B"),
+        do.unregisters("B"),
+        do.registers("B"),
+        do.hangs_up("A"),
+        do.sends_guarded("A", "B"),
+        do.repeats("A"),
+        do.presents("B", application_guard="v2"),
+        do.presents("B", application_guard=None),
+        do.waits(),
+    ),
+    4,
+    {"reads_per_session": 2},
 )
 
 MEMBERSHIP = Scenario(
@@ -319,5 +342,5 @@ _ONE_OF_EVERYTHING = (*(step(key) for key in ("A", "b") for step in _OWN_STEPS),
 EVERYTHING = Scenario("everything", (*_ALL_PRESENT, do.presents("B", status="idle")), _ONE_OF_EVERYTHING, 3)
 ALONE = Scenario("everything, from nobody", (), _ONE_OF_EVERYTHING, 4)
 
-SCENARIOS = (ASKS, STAGE, KERNEL, MEMBERSHIP, BUDGETS, _MAIN_WATCHES, _CHILD_WATCHES, EVERYTHING, ALONE)
+SCENARIOS = (ASKS, STAGE, KERNEL, READS, MEMBERSHIP, BUDGETS, _MAIN_WATCHES, _CHILD_WATCHES, EVERYTHING, ALONE)
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

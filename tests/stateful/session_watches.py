@@ -52,7 +52,7 @@ class Visibility(Watch):
 
 def _mentioned(frame: Any) -> list[str]:
     """Every peer id that a frame names."""
-    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id")]
+    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id", "peer_id")]
     offered = [*(getattr(frame, "candidates", None) or ()), *(getattr(frame, "nearest", None) or ())]
     ids += [candidate.id for candidate in offered]
     # What stands in quotes is what the sender itself said.
@@ -133,6 +133,7 @@ class Deadlines(Watch):
         state = world.router.state
         expected: set[tuple[Any, ...]] = {("ask", *ask.key) for ask in state.asks if ask.is_waiting}
         expected |= {("stage", *key) for key in state.stage.all_keys()}
+        expected |= {opened.key for opened in world.router.reads}
         for key, conn in world.conns.items():
             if key not in world.registered:
                 expected.add(("register", conn))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.stateful.message_watches import Balance, OneAnswer, Order, Quotas, TakenFirst
+from tests.stateful.read_watches import Guards, Reads
 from tests.stateful.session_watches import Deadlines, LeftOnce, OneEnd, Visibility
 
-WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Balance, OneEnd, Deadlines, LeftOnce)
+WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Balance, OneEnd, Reads, Guards, Deadlines, LeftOnce)

@@ -62,6 +62,12 @@ class Site:
         chosen = self.options(**options)
         return Session.join(self.profile(name), native_id=native_id or f"native-{name}", **chosen)
 
+    def broker_pid(self, session: Session) -> int:
+        """The process that serves here: the one that a session says it is connected to."""
+        assert session.is_connected
+        with open(self.places.record, encoding="ascii") as record:
+            return int(record.readline())
+
     @contextlib.contextmanager
     def actor(self, name: str, native_id: str = "", *dying: str) -> Iterator[SessionActor]:
         """A session in a process of its own; ``dying``: at which fault point, and the how manieth time."""

@@ -150,6 +150,8 @@ def test_a_replaced_context_starts_its_own_journal(place: Site, broker: Daemon) 
             arrival = await b.next_inbound(TIMEOUT_S)
             assert arrival is not None
             assert arrival.message.content.text == "for the new one"
+            # In time, that is by itself: nothing was left hanging at the host.
+            assert place.failures == []
             # And back: what waited for it is still there.
             await b.replace_context("native-b", "incarnation-3")
             arrival = await b.next_inbound(TIMEOUT_S)

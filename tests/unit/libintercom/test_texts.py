@@ -11,6 +11,7 @@ from libintercom.outcomes import Answered, Outcome, not_sent, unknown
 from libintercom.texts import (
     TOOL_REPLY_CALL,
     content_text,
+    effect_text,
     failed_ask_text,
     failed_reply_text,
     failed_send_text,
@@ -243,24 +244,35 @@ def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by:
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 120.0) == text
 
 
-# ------------------------------------------------------------------ hosts, replies, what waits
+# ------------------------------------------------------------------ nobody is told more than is true
+
+FULL = Host(steer=True, wake=True, turn_end=True)
 
 
-@pytest.mark.parametrize("delivery", ["steer", "queue"])
-def test_a_host_that_reads_at_prompts_is_not_said_to_be_woken(delivery: str) -> None:
-    text = sent_text("reviewer", DELIVERED, {"delivery": delivery}, Host(prompt_only=True))
-    assert text == f"Message sent to reviewer ({delivery}; this host reads at its next prompt)"
+@pytest.mark.parametrize(
+    ("host", "delivery", "effect"),
+    [
+        (None, None, "wakes idle recipients and steers active recipients after the current tool call"),
+        (FULL, None, "wakes idle recipients and steers active recipients after the current tool call"),
+        (FULL, "queue", "wakes idle recipients and waits for the end of an active recipient's turn"),
+        (Host(wake=True), "queue", "wakes idle recipients and waits for the end of an active recipient's turn"),
+        (
+            Host(wake=True),
+            "steer",
+            "wakes idle recipients; this host cannot steer, so an active one reads it after its turn",
+        ),
+        (Host(steer=True), "steer", "this host is not woken; it reads when it next looks"),
+        (Host(prompt_only=True, wake=True), "steer", "this host reads at its next prompt"),
+        (Host(prompt_only=True), "passive", "wakes nobody; the recipient reads it at its next turn"),
+    ],
+)
+def test_effect_is_what_the_recipients_host_can_do(host: Host | None, delivery: str | None, effect: str) -> None:
+    assert effect_text(delivery, host) == effect
+    options: Any = {"delivery": delivery} if delivery else {}
+    assert f"{effect})" in sent_text("ann", DELIVERED, options, host)
 
 
-def test_a_breadcrumb_is_the_same_for_every_host() -> None:
-    assert sent_text("r", DELIVERED, {"delivery": "passive"}, Host(prompt_only=True)) == sent_text(
-        "r", DELIVERED, {"delivery": "passive"}
-    )
-
-
-@pytest.mark.parametrize("host", [None, Host(prompt_only=False, wake=True, steer=True)])
-def test_another_host_changes_nothing(host: Host | None) -> None:
-    assert sent_text("reviewer", DELIVERED, {}, host) == sent_text("reviewer", DELIVERED, {})
+# ------------------------------------------------------------------ replies, what waits
 
 
 def test_reply_is_told() -> None:

@@ -35,7 +35,7 @@ class Rig:
         self.ledger = HeldLedger() if ledger is None else ledger
         self.host = FakeHost() if host is None else host
         self.failures: list[str] = []
-        self.changes = 0
+        self.changes = self.mends = 0
         ids = (f"entry-{number}" for number in itertools.count())
         errors = BackgroundErrors(lambda error: self.failures.append(error.reason))
         self.engine = Engine(
@@ -44,10 +44,14 @@ class Rig:
             self.host,
             errors,
             generation=LIVE.incarnation,
+            mend=self.mend,
             now_ms=lambda: 1_000,
             on_change=self.note_change,
         )
         self.engine.recover()
+
+    async def mend(self) -> None:
+        self.mends += 1
 
     def note_change(self) -> None:
         self.changes += 1
@@ -89,22 +93,65 @@ def test_nothing_is_offered_before_it_is_stored() -> None:
     play(story, ledger=HeldLedger(is_holding=True))
 
 
-def test_what_cannot_be_stored_is_not_offered_and_may_come_again() -> None:
+def test_what_cannot_be_stored_waits_in_order_and_nothing_is_read_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
+
+    async def story(rig: Rig) -> None:
+        rig.ledger.failure = Full()
+        for one in ("m", "n"):
+            await rig.engine.admit(inbound(one))
+        await rig.settled()
+        third = asyncio.ensure_future(rig.engine.admit(inbound("o")))
+        await wait_until_async(lambda: rig.mends >= 2, "two attempts")
+        assert not third.done()
+        assert (rig.host.batches, rig.failures) == ([], ["the disk is full."])
+        rig.ledger.failure = None
+        await third
+        await rig.settled()
+        assert [one for batch in rig.host.batches for one in batch] == ["m", "n", "o"]
+        # It works again, so the next failure is news.
+        rig.ledger.failure = Full()
+        last = asyncio.ensure_future(rig.engine.admit(inbound("p")))
+        await wait_until_async(lambda: len(rig.failures) == 2, "the second failure")
+        last.cancel()
+
+    play(story)
+
+
+def test_a_journal_that_cannot_be_asked_admits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
+
+    class Unreadable(HeldLedger):
+        is_readable = False
+
+        def find(self, message_id: str) -> Any:
+            if not self.is_readable:
+                raise Full
+            return super().find(message_id)
+
+    ledger = Unreadable()
+
+    async def story(rig: Rig) -> None:
+        admitting = asyncio.ensure_future(rig.engine.admit(inbound("m")))
+        assert "the disk is full" in await rig.engine.record_reply(inbound("r", replyTo="ours"))
+        await wait_until_async(lambda: rig.mends, "an attempt")
+        assert rig.host.batches == []
+        ledger.is_readable = True
+        await admitting
+        await rig.settled()
+        assert rig.host.batches == [["m"]]
+
+    play(story, ledger=ledger)
+
+
+def test_what_was_never_stored_is_said_at_the_end() -> None:
     async def story(rig: Rig) -> None:
         rig.ledger.failure = Full()
         await rig.engine.admit(inbound("m"))
-        await rig.engine.admit(inbound("n"))
         await rig.settled()
-        assert (rig.host.batches, rig.failures) == ([], ["the disk is full."])
-        rig.ledger.failure = None
-        await rig.engine.admit(inbound("m"))
-        await rig.settled()
-        assert rig.host.batches == [["m"]]
-        # It works again, so the next failure is news.
-        rig.ledger.failure = Full()
-        await rig.engine.admit(inbound("o"))
-        await rig.settled()
-        assert rig.failures == ["the disk is full."] * 2
+        await rig.engine.settle_arrears()
+        assert await rig.engine.shut_down(5)
+        assert "1 messages came and were never stored" in rig.failures[-1]
 
     play(story)
 
@@ -153,7 +200,7 @@ def test_reading_pauses_while_the_host_takes_nothing(monkeypatch: pytest.MonkeyP
 def test_what_the_host_did_not_take_is_offered_again(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, batches: int
 ) -> None:
-    monkeypatch.setattr(engines, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
 
     async def story(rig: Rig) -> None:
         good, failures = rig.host.on_place, [failure]
