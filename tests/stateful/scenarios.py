@@ -5,53 +5,15 @@ Owns the alphabets: one of everything, shallow, and one for each part of the cor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
 from tests.stateful import actions as do
-from tests.stateful.twins import Twins
-from tests.stateful.world import World
-from tests.support.rig import make_router
+from tests.stateful.scenario import ALL_PRESENT, Play, Scenario, present
+from tests.stateful.spool_scenarios import DRAINING, KEPT, PARKING
 
-if TYPE_CHECKING:
-    from tests.stateful.actions import Action
-
-Play = World | Twins
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """``opening`` is done first, then every sequence of ``alphabet`` up to ``depth`` steps.
-
-    With an ``observer`` a twin without the ``hidden`` parts goes along.
-    """
-
-    name: str
-    opening: tuple[Action, ...]
-    alphabet: tuple[Action, ...]
-    depth: int
-    limits: dict[str, Any] = field(default_factory=dict)
-    observer: str = ""
-    hidden: str = ""
-
-    def begin(self) -> Play:
-        world: Play = World(make_router(**self.limits))
-        if self.observer:
-            world = Twins(self.observer, self.hidden, self.limits)
-        for action in self.opening:
-            assert world.perform(action), f"{self.name}: {action.label} cannot be done"
-        return world
-
-
-def _present(*keys: str) -> tuple[Action, ...]:
-    return tuple(step(key) for key in keys for step in (do.connects, do.registers))
-
-
-_ALL_PRESENT = _present("A", "B", "a", "b")
+__all__ = ["BY_NAME", "SCENARIOS", "Play", "Scenario"]
 
 ASKS = Scenario(
     "asks",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.asks("A", "Bea", timeout_ms=60_000),
         do.asks("B", "Ann"),
@@ -76,7 +38,7 @@ ASKS = Scenario(
 
 STAGE = Scenario(
     "stage",
-    (*_ALL_PRESENT, do.presents("B", status="idle"), do.presents("a", status="idle")),
+    (*ALL_PRESENT, do.presents("B", status="idle"), do.presents("a", status="idle")),
     (
         do.replaces("A", "Bea"),
         do.replaces("A", "Bea", "u"),
@@ -101,7 +63,7 @@ STAGE = Scenario(
 
 _MAIN_WATCHES = Scenario(
     "a main and another's child",
-    (*_ALL_PRESENT, do.presents("B", status="idle"), do.replaces("b", "Bea")),
+    (*ALL_PRESENT, do.presents("B", status="idle"), do.replaces("b", "Bea")),
     (
         do.lists("A"),
         do.sends("A", "kid"),
@@ -135,7 +97,7 @@ _MAIN_WATCHES = Scenario(
 )
 _CHILD_WATCHES = Scenario(
     "a child and another group",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.lists("a"),
         do.sends("a", "Ann"),
@@ -167,7 +129,7 @@ _CHILD_WATCHES = Scenario(
 
 KERNEL = Scenario(
     "kernel",
-    (*_ALL_PRESENT, do.holds("B")),
+    (*ALL_PRESENT, do.holds("B")),
     (
         do.sends("A", "Bea"),
         do.sends("B", "Ann"),
@@ -195,7 +157,7 @@ KERNEL = Scenario(
 
 READS = Scenario(
     "reads and guards",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.reads("A", "Bea"),
         do.reads("B", "Ann"),
@@ -216,7 +178,7 @@ READS = Scenario(
 
 MEMBERSHIP = Scenario(
     "membership",
-    (*_present("A", "a"), do.connects("B")),
+    (*present("A", "a"), do.connects("B")),
     (
         do.registers("B"),
         do.connects("b"),
@@ -246,7 +208,7 @@ MEMBERSHIP = Scenario(
 
 BUDGETS = Scenario(
     "budgets",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.sends("A", "Bea"),
         do.sends("A", "kid"),
@@ -339,8 +301,22 @@ _AROUND = (
 )
 _ONE_OF_EVERYTHING = (*(step(key) for key in ("A", "b") for step in _OWN_STEPS), *_SAID, *_AROUND)
 
-EVERYTHING = Scenario("everything", (*_ALL_PRESENT, do.presents("B", status="idle")), _ONE_OF_EVERYTHING, 3)
+EVERYTHING = Scenario("everything", (*ALL_PRESENT, do.presents("B", status="idle")), _ONE_OF_EVERYTHING, 3)
 ALONE = Scenario("everything, from nobody", (), _ONE_OF_EVERYTHING, 4)
 
-SCENARIOS = (ASKS, STAGE, KERNEL, READS, MEMBERSHIP, BUDGETS, _MAIN_WATCHES, _CHILD_WATCHES, EVERYTHING, ALONE)
+SCENARIOS = (
+    PARKING,
+    DRAINING,
+    KEPT,
+    ASKS,
+    STAGE,
+    KERNEL,
+    READS,
+    MEMBERSHIP,
+    BUDGETS,
+    _MAIN_WATCHES,
+    _CHILD_WATCHES,
+    EVERYTHING,
+    ALONE,
+)
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

@@ -21,6 +21,7 @@ SEQUENCES = 200_000
 # A sibling's receipts are no part of this play; the vectors have them.
 NOT_PLAYED = {"message_receipt"}
 DEADLINES = {"register", "frame", "stall", "late", "ask", "stage", "read", "idle", "stop", "accept"}
+DEADLINES |= {"parked", "kept", "drain"}
 
 
 @pytest.fixture(scope="module")
