@@ -124,20 +124,27 @@ def failed_send_text(to: str, outcome: Outcome) -> str:
     return _failure(f'Message to "{make_line(to)}"', to, outcome, "not sent", "not delivered")
 
 
-def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
-    """Why an ask brought no reply, and what became of the question. ``timeout_s``: how long it was to wait."""
+def failed_ask_text(to: str, answered: Answered, timeout_s: float, fetch_call: str = "") -> str:
+    """Why an ask brought no reply, and what became of the question. ``timeout_s``: how long it was to wait.
+
+    ``fetch_call``: how a reply that comes later is fetched, where it is kept for this question.
+    """
     target, outcome = make_line(to), answered.outcome
+    may_come = outcome.is_accepted or outcome.outcome == UNKNOWN
+    kept = f" A reply that comes later is kept: {fetch_call}" if fetch_call and may_come else ""
     if answered.ended_by == "cancelled":
-        return f"Cancelled. {_question_text(outcome)}"
+        return f"Cancelled. {_question_text(outcome)}{kept}"
     if not outcome.is_accepted:
-        return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent")
-    known = _question_text(outcome)
+        return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent") + kept
+    known, nobody, lost = _question_text(outcome), " Nobody waits for its reply now.", " A reply is lost."
     return {
-        "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known} Nobody waits for its reply now.',
-        "peer_left": f'"{target}" left before it replied. {known}',
-        "disconnected": f"The connection to the broker was lost before a reply came. {known} A reply is lost.",
+        "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known}{kept or nobody}',
+        "peer_left": f'"{target}" left before it replied. {known}{kept}',
+        "disconnected": f"The connection to the broker was lost before a reply came. {known}{kept or lost}",
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
-        "To wait, ask with delivery steer or queue.",
+        f"To wait, ask with delivery steer or queue.{kept}",
+        "wake_failed": f'"{target}" is parked and could not be woken: {make_line(answered.reason or "no reason")}. '
+        f"{known} Check the session before you ask again.{kept}",
     }[answered.ended_by]
 
 

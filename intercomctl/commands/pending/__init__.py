@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from intercomctl import joining, output, owning
-from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command
+from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, flag
 from libintercom import read_texts
 from libintercom.errors import EXIT_DONE
 from libintercom.printable import make_line
@@ -30,8 +30,12 @@ _BLOCKS = (
 )
 
 
-def run(as_name: str | None, session_id: str | None, *, as_json: bool) -> int:
-    """Print what waits for one session, or in how many sessions questions wait."""
+def run(as_name: str | None, session_id: str | None, *, is_mine: bool, as_json: bool) -> int:
+    """Print what waits for one session, or in how many sessions questions wait, or what one's own questions brought."""
+    if is_mine:
+        from intercomctl.commands.pending import mine  # imported here: another half of the command
+
+        return mine.show(as_name, session_id, as_json=as_json)
     native_id = owning.find_native(as_name, session_id)
     if not native_id:
         return _show_sessions(as_json=as_json)
@@ -90,7 +94,10 @@ COMMAND = Command(
     "The session is the one that joined under --as NAME in this directory, or --session-id, or "
     "INTERCOM_NATIVE_SESSION_ID; it may be connected elsewhere or not at all. Without any of them: the sessions in "
     "which questions wait.\n\n"
+    "--mine is the other direction: the replies to questions that `intercomctl ask` asked and no longer waits for. "
+    "They are printed once.\n\n"
     "Example: intercomctl pending --as reviewer",
+    flag("--mine", "Fetch the late replies to your own questions.", name="is_mine"),
     AS_NAME,
     SESSION_ID,
     JSON,
