@@ -290,25 +290,27 @@ def test_what_waits_is_counted() -> None:
     assert waiting_text(2) == "2 messages wait (intercom pending)"
 
 
+KEPT = " A reply that comes later is kept: fetch it"
+
+
 @pytest.mark.parametrize(
     ("outcome", "ended_by", "text"),
     [
         (
             DELIVERED,
             "timeout",
-            'No reply from "x" within 5 seconds. The question was delivered (message m1). '
-            "A reply that comes later is kept: fetch it",
+            'No reply from "x" within 5 seconds. The question was delivered (message m1).' + KEPT,
         ),
         (
             DELIVERED,
             "disconnected",
-            "The connection to the broker was lost before a reply came. The question was delivered (message m1). "
-            "A reply that comes later is kept: fetch it",
+            "The connection to the broker was lost before a reply came. The question was delivered (message m1)."
+            + KEPT,
         ),
         (
             DELIVERED,
             "cancelled",
-            "Cancelled. The question was delivered (message m1). A reply that comes later is kept: fetch it",
+            "Cancelled. The question was delivered (message m1)." + KEPT,
         ),
         (not_sent("m1", "cancelled", "early"), "cancelled", "Cancelled. The question was not sent."),
     ],
@@ -320,6 +322,6 @@ def test_a_kept_reply_says_how_it_is_fetched(outcome: Outcome, ended_by: str, te
 def test_a_failed_wake_says_that_the_question_may_still_arrive() -> None:
     told = failed_ask_text("x", Answered(outcome=HELD, ended_by="wake_failed", reason="no such run"), 5.0)
     assert told == (
-        '"x" is parked and could not be woken: no such run. The question is accepted and may still arrive (message m1). '
-        "Check the session before you ask again."
+        '"x" is parked and could not be woken: no such run. The question is accepted and may still arrive '
+        "(message m1). Check the session before you ask again."
     )
