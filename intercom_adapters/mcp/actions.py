@@ -187,6 +187,9 @@ class Actions:
     async def _show(self, call: Call) -> showing.Showing:
         """What this call shows of the messages that wait; those that it does not show to their end wait on."""
         await self._end_showing()
+        if any(view["messageId"] == call.entry_id for view in self._session.pending() if view["kind"] == _UNCERTAIN):
+            # Asked for by its ID: now it is shown again, be it for the second time.
+            await self._session.place(call.entry_id or "")
         if not self._session.waiting():
             return showing.show([]) if call.entry_id is None else showing.no_such()
         # What an earlier call did not show is handed over again once that it was taken back is on record.
@@ -231,10 +234,12 @@ class Actions:
         return Result(read_texts.page_text(call.to, page, read_texts.TOOL_LAST_CALL), facts)
 
 
+_UNCERTAIN = "uncertain"
+_SEE_AGAIN_CALL = 'intercom({ action: "pending", entryId: "…" })'
 # The blocks of ``pending`` behind the messages: title and the kind of the views in it.
 _BLOCKS = (
     ("Questions that wait for your reply", "ask"),
-    ("Perhaps shown before the server was ended; not shown again by themselves", "uncertain"),
+    (f"Perhaps shown before the server was ended; to see one again: {_SEE_AGAIN_CALL}", _UNCERTAIN),
 )
 _NOTHING = "No message and no question waits."
 _STUCK = "What waits could not be handed over in time. Call pending again."

@@ -16,7 +16,7 @@ from tests.support.ctl import Ctl
 from tests.support.daemon import Daemon, running_daemon, runtime_directory
 from tests.support.scripted_broker import Peer, scripted
 from tests.support.tool import PROGRAM, agent
-from tests.support.waiting import DEADLINE_S
+from tests.support.waiting import DEADLINE_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +58,11 @@ class Server:
         assert self.process.stdout is not None
         heard: dict[str, Any] = json.loads(self.process.stdout.readline())
         return heard
+
+    def call(self, number: int, action: str) -> None:
+        """Call the tool; the answer is not read."""
+        params = {"name": "intercom", "arguments": {"action": action}}
+        self.says({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
     def initialize(self) -> Server:
         self.says(INITIALIZE)
@@ -164,6 +169,33 @@ def test_a_session_takes_up_what_its_last_server_did_not_show(ctl):
     asyncio.run(talk())
 
 
+def test_what_a_killed_server_was_showing_is_told_and_shown_again_only_when_asked_for(ctl):
+    mine = {**ctl.environment, NATIVE_ID_VARIABLE: "killed-in-the-act"}
+    with Server(mine, "--name", "reviewer") as server:
+        server.initialize()
+        assert ctl.run("send", "reviewer", "was this shown?", "--message-id", "m-doubt").status == 0
+        # Nobody reads its output: once the pipe is full, the result that shows the message stays in the server.
+        for number in range(100, 300):
+            server.call(number, "list")
+        server.call(300, "pending")
+        wait_until(lambda: "handed" in ctl.run("trace", "m-doubt").out, "the message to be handed over")
+    assert "placed" not in ctl.run("trace", "m-doubt").out
+
+    async def talk():
+        async with agent(mine, "reviewer") as again:
+            told = (await again.call("pending")).text
+            assert told.startswith("**Perhaps shown before the server was ended; to see one again: intercom({ action: ")
+            assert "\n• m-doubt from " in told
+            assert (await again.call("pending")).text == told
+            shown = (await again.call("pending", entryId="m-doubt")).text
+            assert "[intercom " in shown
+            assert "was this shown?" in shown
+            assert (await again.call("pending")).text == "No message and no question waits."
+
+    asyncio.run(talk())
+    assert "placed" in ctl.run("trace", "m-doubt").out
+
+
 def test_a_second_server_of_one_native_id_says_that_it_has_no_journal(ctl):
     async def talk():
         mine = {**ctl.environment, NATIVE_ID_VARIABLE: "twice-at-once"}
@@ -243,14 +275,7 @@ def test_it_leaves_when_told_to_though_its_input_is_open(ctl, number):
 def test_nothing_but_the_protocol_is_on_its_standard_output(ctl):
     with Server(ctl.environment, "--name", "quiet") as server:
         server.initialize()
-        server.says(
-            {
-                "jsonrpc": "2.0",
-                "id": 2,
-                "method": "tools/call",
-                "params": {"name": "intercom", "arguments": {"action": "list"}},
-            }
-        )
+        server.call(2, "list")
         assert server.hears()["id"] == 2
         rest, _err = server.process.communicate(timeout=DEADLINE_S)
         assert rest == b""

@@ -123,8 +123,8 @@ def test_pending_lists_what_was_shown_and_is_not_answered() -> None:
     (result,) = call(session, {"action": "pending"})
     asked, uncertain = result.text.split("\n\n")
     assert asked.startswith("**Questions that wait for your reply (1):**\n• q1 from ann (pi-peer0001), ")
-    title = "**Perhaps shown before the server was ended; not shown again by themselves (1):**"
-    assert uncertain.startswith(f"{title}\n• u1 from ann ")
+    title = 'Perhaps shown before the server was ended; to see one again: intercom({ action: "pending", entryId: "…" })'
+    assert uncertain.startswith(f"**{title} (1):**\n• u1 from ann ")
 
 
 def test_a_send_that_answers_a_pending_question_is_a_reply() -> None:
