@@ -22,26 +22,15 @@ from libintercom.session.retrying import Retry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any, ClassVar, Protocol
+    from typing import Any, ClassVar
 
     from libintercom.inbound import Inbound
     from libintercom.session.background import BackgroundErrors
-    from libintercom.session.entries import Entry, Standing
+    from libintercom.session.entries import Entry
     from libintercom.session.host import Host
     from libintercom.session.inbox import Inbox
+    from libintercom.session.opening import Ledger
     from libintercom.wire.record import Record
-
-    class Ledger(Protocol):
-        """What the engine needs of a journal; ``journal.Journal`` and ``volatile.VolatileJournal`` have it."""
-
-        def append(self, entries: Any, /) -> Any: ...
-
-        def find(self, message_id: str, /) -> Standing | None: ...
-
-        def unfinished(self) -> Any: ...
-
-        def receipt_rows(self, message_id: str, /) -> list[Entry]: ...
-
 
 # Messages whose first checkpoint is under way; past this the connection is not read on, so the broker's quota tells
 # senders the truth. Two group commits of a busy disk.
@@ -100,7 +89,7 @@ class Engine:
         # Whose placement is being recorded, and whose could not be.
         self._placing_ids: set[str] = set()
         self._unrecorded: dict[str, Entry] = {}
-        self._is_closing = False
+        self._is_closing = self._is_hurrying = False
         self._retry, self._mend = Retry(self._try_again), mend
 
     # ------------------------------------------------------------------ what happens
@@ -215,6 +204,11 @@ class Engine:
 
     # ------------------------------------------------------------------ the end
 
+    def hurry(self) -> None:
+        """The connection ends: take in what was read of it, whatever the bounds."""
+        self._is_hurrying = True
+        self._measure()
+
     async def settle_arrears(self) -> None:
         """Before shutting down: store what the journal owes, or say that it never took it; nothing is tried again."""
         if self._arrears:
@@ -310,7 +304,8 @@ class Engine:
     def _measure(self) -> None:
         """Whether more may be read from the connection."""
         is_full = len(self._admitting) >= MAX_ADMITTING or len(self._unplaced) >= MAX_UNPLACED
-        self._room.clear() if is_full or self._is_owing else self._room.set()
+        has_room = self._is_hurrying or not (is_full or self._is_owing)
+        self._room.set() if has_room else self._room.clear()
 
     # ------------------------------------------------------------------ the other steps
 
@@ -332,7 +327,12 @@ class Engine:
             self._errors.report(HOST, reason)
 
     def _send_reply(self, step: steps.SendReply) -> None:
-        _finish(self._replies.get(step.reply_id), "")
+        waiting = self._replies.get(step.reply_id)
+        if waiting is None or waiting.done():
+            # Whoever wanted to reply gave up meanwhile.
+            self.end_reply(step.ask_id, step.reply_id, is_accepted=False)
+        else:
+            _finish(waiting, "")
 
     def _refuse_reply(self, step: steps.RefuseReply) -> None:
         _finish(self._replies.get(step.reply_id), step.reason)

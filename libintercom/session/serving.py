@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, Union
 
     from libintercom.inbound import ReadAsked
-    from libintercom.session.engine import Ledger
     from libintercom.session.host import Host
+    from libintercom.session.opening import Ledger
     from libintercom.wire.reads import NativeReceipt, Page
 
     ReadAnswer = Union[Page, NativeReceipt, ReadError]
