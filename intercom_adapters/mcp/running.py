@@ -15,10 +15,14 @@ from intercom_adapters.mcp.server import ToolServer
 from intercom_adapters.mcp.shelf import Shelf
 from intercom_adapters.mcp.stdout import Stdout
 from libintercom.errors import EXIT_DONE
+from libintercom.paths import find_places
+from libintercom.printable import make_line
 from libintercom.session.aio import AsyncSession
+from libintercom.session.background import log_failure
 
 if TYPE_CHECKING:
     from libintercom.profile import Profile
+    from libintercom.session.background import BackgroundError
 
 
 async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
@@ -30,7 +34,7 @@ async def run(profile: Profile, native_id: str, ask_timeout_s: float) -> int:
     """
     ended = _await_signals()
     shelf = Shelf()
-    session = await AsyncSession.join(profile, native_id=native_id, host=shelf)
+    session = await AsyncSession.join(profile, native_id=native_id, host=shelf, on_background_error=_tell_failure)
     try:
         _tell_start(session)
         await _serve(session, shelf, ask_timeout_s, ended)
@@ -59,7 +63,22 @@ def _await_signals() -> asyncio.Event:
     return ended
 
 
+def _tell_failure(error: BackgroundError) -> None:
+    """To what MCP clients keep of a server's stderr, and to the log of all sessions: few people see the first."""
+    log_failure(error, find_places().agent_dir)
+    _say(f"{error.operation}: {error.reason}")
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(f"intercom-mcp: {make_line(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        # Its client has gone; the end of the input follows.
+        return
+
+
 def _tell_start(session: AsyncSession) -> None:
     """What a person finds in the log that MCP clients keep of a server's stderr."""
     note = f"; no journal: {session.journal_note}" if session.journal_note else ""
-    sys.stderr.write(f"intercom-mcp: joined as {session.profile.name} ({session.session_id}){note}\n")
+    _say(f"joined as {session.profile.name} ({session.session_id}){note}")

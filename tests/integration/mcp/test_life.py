@@ -227,6 +227,22 @@ def test_a_broker_that_comes_back_finds_the_sessions_again():
         asyncio.run(talk(Ctl(first.directory, PI_INTERCOM_START_POLICY="supervisor"), first))
 
 
+def test_a_failure_in_the_background_is_on_stderr_and_in_the_log():
+    with running_daemon("--idle-exit-s", "600") as daemon:
+        ctl = Ctl(daemon.directory, PI_INTERCOM_START_POLICY="supervisor", PI_CODING_AGENT_DIR=f"{daemon.directory}/a")
+        log = f"{daemon.directory}/a/intercom/background-errors.log"
+        with Server(ctl.environment, "--name", "watches") as server:
+            server.initialize()
+            daemon.process.kill()
+            wait_until(lambda: os.path.exists(log) and os.path.getsize(log), "the failure to be logged")
+            out, err = server.process.communicate(timeout=DEADLINE_S)
+        with open(log, encoding="utf-8") as file:
+            (logged,) = file.read().splitlines()
+        assert "reconnect: intercomd is not running" in logged
+        assert "intercom-mcp: reconnect: intercomd is not running" in err.decode()
+        assert out == b""
+
+
 def test_an_acknowledgement_that_never_comes_is_unknown():
     def break_off(peer: Peer) -> None:
         peer.register()
