@@ -137,14 +137,15 @@ def failed_ask_text(to: str, answered: Answered, timeout_s: float, fetch_call: s
     if not outcome.is_accepted:
         return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent") + kept
     known, nobody, lost = _question_text(outcome), " Nobody waits for its reply now.", " A reply is lost."
+    why = make_line(answered.reason or "no reason given")
     return {
         "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known}{kept or nobody}',
         "peer_left": f'"{target}" left before it replied. {known}{kept}',
         "disconnected": f"The connection to the broker was lost before a reply came. {known}{kept or lost}",
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
         f"To wait, ask with delivery steer or queue.{kept}",
-        "wake_failed": f'"{target}" is parked and could not be woken: {make_line(answered.reason or "no reason")}. '
-        f"{known} Check the session before you ask again.{kept}",
+        "wake_failed": f'"{target}" is parked and could not be woken: {why}. '
+        f"{known} Check that session before asking again.{kept}",
     }[answered.ended_by]
 
 

@@ -319,9 +319,9 @@ def test_a_kept_reply_says_how_it_is_fetched(outcome: Outcome, ended_by: str, te
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 5.0, "fetch it") == text
 
 
-def test_a_failed_wake_says_that_the_question_may_still_arrive() -> None:
-    told = failed_ask_text("x", Answered(outcome=HELD, ended_by="wake_failed", reason="no such run"), 5.0)
-    assert told == (
-        '"x" is parked and could not be woken: no such run. The question is accepted and may still arrive '
-        "(message m1). Check the session before you ask again."
-    )
+def test_a_failed_wake_says_why_and_warns_of_asking_twice() -> None:
+    answered = Answered(outcome=HELD, ended_by="wake_failed", reason="no such program\x1b[31m")
+    text = failed_ask_text("x", answered, 120.0)
+    assert text.startswith('"x" is parked and could not be woken: no such program')
+    assert "\x1b" not in text
+    assert text.endswith("may still arrive (message m1). Check that session before asking again.")
