@@ -127,7 +127,7 @@ class Engine:
             standing = self.ledger.find(message_id)
         except IntercomError as error:
             # Nobody can tell whether it is a repetition.
-            self._errors.report(JOURNAL, str(error))
+            self._note_journal_failure(str(error))
             self._owe(inbound)
             return
         if standing is None:
@@ -275,7 +275,7 @@ class Engine:
             self._is_owing = bool(self._arrears)
             self.happen(happenings.Checkpointed(entry_ids=ids))
         else:
-            self._errors.report(JOURNAL, reason)
+            self._note_journal_failure(reason)
             self.happen(happenings.CheckpointFailed(entry_ids=ids, reason=reason))
         for entry in stored:
             self._note_settled(entry, reason)
@@ -321,6 +321,11 @@ class Engine:
 
     def _find(self, step: steps.FindPlacement) -> None:
         self._placing.find(step.message_id)
+
+    def _note_journal_failure(self, reason: str) -> None:
+        # While it is being mended, each attempt fails in its own words.
+        if not self._is_owing:
+            self._errors.report(JOURNAL, reason)
 
     def _note_host_failure(self, reason: str) -> None:
         if not self._is_closing:

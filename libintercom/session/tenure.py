@@ -65,7 +65,11 @@ class Tenure:
         """Open the memory and take up what an earlier run left."""
         opened = await open_ledger(live.session, chosen.journal, chosen.journal_folder)
         tenure = cls(live, opened, chosen.host, chosen.errors, on_change)
-        tenure.engine.recover()
+        try:
+            tenure.engine.recover()
+        except BaseException:
+            await tenure.release()
+            raise
         return tenure
 
     def put_up_badge(self, peer_id: str) -> None:

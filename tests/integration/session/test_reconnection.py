@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from libintercom.identity import peer_id
 from libintercom.outcomes import NOT_SENT, REFUSED, UNKNOWN
+from libintercom.session.reconnecting import FIRST_JITTER_S, PAUSES_S
 from tests.support.waiting import wait_until, wait_until_async
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ async def join_all(place: Site, stack: AsyncExitStack, count: int) -> list[Async
 
 
 def test_every_session_is_back_soon_under_its_identity(place: Site) -> None:
-    async def run() -> float:
+    async def run() -> tuple[float, float]:
         broker = place.start_broker()
         async with AsyncExitStack() as stack:
             sessions = await join_all(place, stack, SESSIONS)
@@ -45,6 +46,7 @@ def test_every_session_is_back_soon_under_its_identity(place: Site) -> None:
             await wait_until_async(lambda: sessions[0].profile.application_guard == "g1", "consent to be published")
             broker.kill()
             await wait_until_async(lambda: not any(one.is_connected for one in sessions), "everybody to notice")
+            gone_at = time.monotonic()
             broker = place.start_broker()
             ready_at = time.monotonic()
             await wait_until_async(lambda: all(one.is_connected for one in sessions), "everybody to be back")
@@ -59,10 +61,12 @@ def test_every_session_is_back_soon_under_its_identity(place: Site) -> None:
             finally:
                 await asyncio.gather(*(one.leave() for one in sessions))
                 broker.kill()
-        return took_s
+        return took_s, ready_at - gone_at
 
-    # A second for the second try, when the first came before the broker was ready.
-    assert asyncio.run(run()) <= BACK_WITHIN_S
+    took_s, start_s = asyncio.run(run())
+    # A second for the second try, when the first came before the broker was ready. On a machine so busy that the
+    # broker took longer than that itself, the schedule has moved on to its longer pauses.
+    assert took_s <= (BACK_WITHIN_S if start_s < PAUSES_S[0] - FIRST_JITTER_S else sum(PAUSES_S[:3]))
 
 
 def target_of(session: AsyncSession) -> dict[str, Any]:
