@@ -13,6 +13,8 @@ from libintercom.identity import make_uuid
 from libintercom.paths import find_places
 from libintercom.profile import profile_from_environment
 from libintercom.session.aio import AsyncSession
+from libintercom.session.host import QueueHost
+from libintercom.wire.messages import Host as Abilities
 from tests.support.ctl import unsafe_characters
 from tests.support.tool import agent
 from tests.support.waiting import DEADLINE_S
@@ -31,13 +33,23 @@ def run(conversation: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(conversation())  # type: ignore[arg-type]
 
 
+class Native(QueueHost):
+    """A host that can do everything, as those of the seeds' lineage can."""
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(steer=True, wake=True, turn_end=True)
+
+
 @contextlib.asynccontextmanager
-async def program(ctl: Ctl, name: str) -> AsyncIterator[AsyncSession]:
+async def program(ctl: Ctl, name: str, host: QueueHost | None = None) -> AsyncIterator[AsyncSession]:
     """A session in this program, for what an agent's peer may be."""
     native_id = make_uuid()
     profile = profile_from_environment(name=name, native_id=native_id, environ={}, cwd="/")
     places = find_places(ctl.environment)
-    session = await AsyncSession.join(profile, native_id=native_id, places=places, spawn=False, journal=False)
+    session = await AsyncSession.join(
+        profile, native_id=native_id, host=host, places=places, spawn=False, journal=False
+    )
     async with session:
         yield session
 
@@ -46,6 +58,25 @@ def two(ctl: Ctl, conversation: Callable[[Agent, Agent], Awaitable[None]], *word
     async def talk() -> None:
         async with agent(ctl.environment, "asker", *words) as one, agent(ctl.environment, "reviewer") as other:
             await conversation(one, other)
+
+    run(talk)
+
+
+def test_results_are_the_seeds_own_words(ctl):
+    async def talk():
+        async with agent(ctl.environment, "web-build@desk") as one, program(ctl, "api-fix@laptop", Native()) as other:
+            sent = await one.call("send", to="api-fix@laptop", message="The schema change is merged.")
+            assert sent.text == f"Message sent to api-fix@laptop ({STEER})"
+            asking = asyncio.ensure_future(
+                one.call("ask", to="api-fix@laptop", delivery="steer", message="Which port does the API use?")
+            )
+            async for arrival in other.inbound():
+                banner = "**📨 From web-build@desk** (Native session cwd: /)\n\n"
+                assert arrival.text.startswith(banner)
+                if arrival.message.is_ask:
+                    await other.reply(arrival, "Port 8443.")
+                    break
+            assert (await asking).text == "**Reply from api-fix@laptop:**\nPort 8443."
 
     run(talk)
 

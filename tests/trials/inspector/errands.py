@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from tests.support.daemon import Daemon
 
 RECIPIENT = "reviewer"
-_SENT = (
-    f"Message sent to {RECIPIENT} (defaults to steer; wakes idle recipients and steers active recipients after the "
-    "current tool call)"
-)
+# What follows says what the recipient's host can do, which is that host's own matter.
+_SENT = f"Message sent to {RECIPIENT} (defaults to steer; "
 
 
 def run(daemon: Daemon, say: Callable[[str], None]) -> list[str]:
@@ -36,7 +34,7 @@ def run(daemon: Daemon, say: Callable[[str], None]) -> list[str]:
         roster = call(ctl.environment, action="list")
         expect("list names the other session", roster, f"• {RECIPIENT} (" in _text(roster))
         sent = call(ctl.environment, action="send", to=RECIPIENT, message="from the inspector")
-        expect("send tells what the broker took", sent, _text(sent) == _SENT and _facts(sent)["accepted"] is True)
+        expect("send tells what the broker took", sent, _text(sent).startswith(_SENT) and _facts(sent)["accepted"] is True)
         joined.hear("message")
         lost = call(ctl.environment, action="send", to="nobody-here", message="x")
         expect("an unknown target is an error", lost, _is_error(lost) and _facts(lost)["deliveryUnknown"] is False)
