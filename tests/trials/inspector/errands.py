@@ -34,7 +34,8 @@ def run(daemon: Daemon, say: Callable[[str], None]) -> list[str]:
         roster = call(ctl.environment, action="list")
         expect("list names the other session", roster, f"• {RECIPIENT} (" in _text(roster))
         sent = call(ctl.environment, action="send", to=RECIPIENT, message="from the inspector")
-        expect("send tells what the broker took", sent, _text(sent).startswith(_SENT) and _facts(sent)["accepted"] is True)
+        is_told = _text(sent).startswith(_SENT) and _facts(sent)["accepted"] is True
+        expect("send tells what the broker took", sent, is_told)
         joined.hear("message")
         lost = call(ctl.environment, action="send", to="nobody-here", message="x")
         expect("an unknown target is an error", lost, _is_error(lost) and _facts(lost)["deliveryUnknown"] is False)
