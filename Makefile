@@ -43,6 +43,10 @@ demo: setup ## two mains and a child talk through a broker of their own [TOKEN=t
 bench: setup ## the measured goals against floors, written to bench/RESULTS.md [BENCH_ARGS=--quick]
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
+.PHONY: inspector
+inspector: setup ## list and call the agents' tool with the MCP inspector from npm (needs npx and, once, a network)
+	@$(BIN)/python -m tests.trials.inspector $(TRIAL_ARGS)
+
 .PHONY: test
 test: lint types imports pytest ## everything below, as continuous integration runs it
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import brokers, building, machine, report
-from bench.figures import idleness, journal, latency, pressure, rosters, starts, throughput
+from bench.figures import idleness, journal, latency, pressure, rosters, starts, throughput, tools
 from bench.rounds import Bench
 from bench.rows import MISSING
 
@@ -29,6 +29,7 @@ _FIGURES = {
     "starts": starts,
     "pressure": pressure,
     "journal": journal,
+    "tools": tools,
 }
 _PAGE = f"{building.FOLDER}/RESULTS.md"
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from libintercom.aio import AsyncClient
     from libintercom.member import Member
     from libintercom.roster import Filters, Roster
+    from libintercom.session.aio import AsyncSession
 
 # What others read as the model of a session that has none.
 MODEL = output.PROGRAM
@@ -46,9 +47,9 @@ def observe(session_id: str | None = None, *, may_start: bool = True) -> Client:
     return client
 
 
-def speak(as_name: str | None, session_id: str | None) -> Client:
-    """A connected client under a name of its own, for sending. Raises as ``observe``."""
-    client = _join(speaking_profile(as_name, session_id), may_start=True)
+def speak(as_name: str | None, session_id: str | None, *, may_start: bool = True, **parts: Any) -> Client:
+    """A connected client under a name of its own, for sending; ``parts`` of its profile. Raises as ``observe``."""
+    client = _join(speaking_profile(as_name, session_id, **parts), may_start=may_start)
     _tell_other_identity(client, session_id)
     return client
 
@@ -65,6 +66,20 @@ async def speak_async(profile: Profile, session_id: str | None) -> AsyncClient:
         _tell_start(client)
     _tell_other_identity(client, session_id)
     return client
+
+
+async def join_session(profile: Profile, native_id: str, **options: Any) -> AsyncSession:
+    """The same as a session with its journal, which joins again by itself; ``options`` as of ``AsyncSession.join``."""
+    # Imported here: hardly any command stays.
+    from libintercom.session.aio import AsyncSession
+
+    try:
+        session = await AsyncSession.join(profile, native_id=native_id, spawn=False, **options)
+    except NotRunning:
+        session = await AsyncSession.join(profile, native_id=native_id, **options)
+        _tell_start(session)
+    _tell_other_identity(session, native_id)
+    return session
 
 
 def speaking_profile(as_name: str | None, session_id: str | None, **parts: Any) -> Profile:
@@ -112,13 +127,13 @@ def _join(profile: Profile, *, may_start: bool) -> Client:
     return client
 
 
-def _tell_start(client: Member) -> None:
+def _tell_start(client: Member | AsyncSession) -> None:
     hello = client.broker
     who = "a broker" if hello is None else f"{hello.program} {hello.version} (pid {hello.pid})"
     output.note(f"no broker was running; started {who}.")
 
 
-def _tell_other_identity(client: Member, session_id: str | None) -> None:
+def _tell_other_identity(client: Member | AsyncSession, session_id: str | None) -> None:
     if session_id is not None and client.session_id != peer_id(session_id):
         output.note(f"session {session_id} is connected already; this command speaks as {client.session_id}.")
 

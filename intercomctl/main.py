@@ -15,7 +15,22 @@ import typer
 from typer import completion as shells
 
 from intercomctl import failures, output
-from intercomctl.commands import ask, broker, completion, config, join, metrics, send, status
+from intercomctl.commands import (
+    ask,
+    broker,
+    completion,
+    config,
+    join,
+    journal,
+    last,
+    metrics,
+    pending,
+    receipt,
+    reply,
+    send,
+    status,
+    trace,
+)
 from intercomctl.commands import list as listing
 from libintercom.version import __version__
 
@@ -30,6 +45,14 @@ COMMANDS: tuple[Command, ...] = (
     send.COMMAND,
     ask.COMMAND,
     join.COMMAND,
+    pending.COMMAND,
+    reply.COMMAND,
+    last.COMMAND,
+    receipt.COMMAND,
+    trace.COMMAND,
+    journal.SHOW,
+    journal.COLLECT,
+    journal.EXPORT,
     metrics.COMMAND,
     config.SHOW,
     config.CHECK,
@@ -43,6 +66,7 @@ COMMANDS: tuple[Command, ...] = (
 GROUPS = {
     "config": "The broker's configuration, as it would start now.",
     "broker": "Start, stop or restart the broker.",
+    "journal": "What sessions were sent, as they keep it on this machine.",
 }
 
 ABOUT = "Sessions on this machine find each other, send, ask and reply: the operator's side."

@@ -10,12 +10,13 @@ from libintercom.wire.record import dump_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from libintercom.inbound import Inbound
     from libintercom.outcomes import Listing, Outcome
-    from libintercom.pending import PendingAsk
     from libintercom.wire.messages import BrokerHello
+    from libintercom.wire.reads import Page
 
 
 def outcome(told: Outcome) -> dict[str, Any]:
@@ -34,14 +35,19 @@ def reply(inbound: Inbound) -> dict[str, Any]:
     }
 
 
-def pending(ask: PendingAsk) -> dict[str, Any]:
+def pending(view: Mapping[str, Any]) -> dict[str, Any]:
     """``messageId, from, text, receivedAtMs``: a question that waits for a reply; ``from`` is the asker's row."""
-    raw = ask.inbound.raw
+    return {name: view[name] for name in ("messageId", "from", "text", "receivedAtMs")}
+
+
+def page(first: Page, last: Page, text: str) -> dict[str, Any]:
+    """``entryId, offset, text, nextOffset, total``: what was read of a response; ``nextOffset`` is null at its end."""
     return {
-        "messageId": ask.message_id,
-        "from": raw["from"],
-        "text": ask.inbound.message.content.text,
-        "receivedAtMs": ask.at_ms,
+        "entryId": first.entry_id,
+        "offset": first.offset,
+        "text": text,
+        "nextOffset": last.next_offset,
+        "total": first.total,
     }
 
 

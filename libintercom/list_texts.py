@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from libintercom.pending import PendingAsks
     from libintercom.roster import Filters, Roster
     from libintercom.wire.messages import BrokerHello
 
@@ -35,8 +34,6 @@ _MOST_HOURS = 8_766_000
 _UNNAMED = "(unnamed)"
 # Enough of a project ID to compare two of them by eye.
 _PROJECT_CHARS = 12
-# A question in a list is a reminder, not a copy.
-_QUESTION_CHARS = 120
 
 
 def list_text(roster: Roster, now_ms: int, children_call: str = COMMAND_CHILDREN_CALL) -> str:
@@ -82,19 +79,6 @@ def row_text(shown: Shown, roster: Roster, now_ms: int) -> str:
     tags = ", ".join(make_line(tag) for tag in _tags(shown, roster, now_ms))
     cwd, model = make_line(shown["cwd"]), make_line(shown["model"])
     return f"• {name} ({make_line(shown['target'])}) — Native session cwd: {cwd} ({model}) [{tags}]"
-
-
-def pending_text(pending: PendingAsks, now_ms: int) -> str:
-    """The questions that wait for this session's reply, oldest first, each with what a reply names."""
-    if not len(pending):
-        return "No ask is pending here."
-    lines = []
-    for ask in pending:
-        text = make_line(" ".join(ask.inbound.message.content.text.split()))
-        short = text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…"
-        sender = f"{make_line(ask.inbound.sender)} ({make_line(ask.sender_id)})"
-        lines.append(f"• {make_line(ask.message_id)} from {sender}, {age_text(ask.at_ms, now_ms)}: {short}")
-    return "\n".join([f"**Pending asks ({len(lines)}):**", *lines])
 
 
 def age_text(at_ms: float, now_ms: float) -> str:

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from libintercom.wire.messages import Row
+
 # Shorter prefixes never select a session (seeds, "Identity and targeting").
 MIN_PREFIX_CHARS = 8
 # wire.md 14.1: how many sessions an answer may propose, and the longest name that is compared.
@@ -166,6 +168,16 @@ def _explain_none(key: str, indexes: Sequence[Index], own_id: str) -> Resolution
 
 def _first_others(index: Index, key: str, own_id: str) -> list[str]:
     return [peer_id for peer_id, _at in zip(index.starting_with(key), range(2)) if peer_id != own_id][:1]
+
+
+def find_row(rows: Sequence[Row], to: str) -> Row | None:
+    """The one of these rows that a target means; None when it means none or several."""
+    index = Index()
+    for row in rows:
+        index.add(row.id, row.name)
+    found = resolve(to, (index,))
+    by_id = {row.id: row for row in rows}
+    return by_id[found.ids[0]] if found.kind == FOUND else None
 
 
 def display_target(peer_id: str, indexes: Sequence[Index]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # How a question is answered, as a model calls the tool and as a person types it; ``{id}`` is its message ID.
 TOOL_REPLY_CALL = 'intercom({{ action: "reply", replyTo: "{id}", message: "…" }})'
+COMMAND_REPLY_CALL = "intercomctl reply --reply-to {id} TEXT"
 
 # What each delivery does to its recipient.
 _EFFECTS = {
@@ -101,28 +102,50 @@ def sent_text(to: str, outcome: Outcome, options: SendOptions, host: Host | None
     return f"Message {verb} {make_line(to)} ({'; '.join(how)}){why}"
 
 
+def replied_text(to: str, outcome: Outcome) -> str:
+    """What became of an accepted reply."""
+    verb = "queued for" if outcome.outcome == QUEUED else "sent to"
+    why = f": {make_line(outcome.reason)}" if outcome.outcome == QUEUED and outcome.reason else ""
+    return f"Reply {verb} {make_line(to)}{why}"
+
+
+def failed_reply_text(outcome: Outcome) -> str:
+    """Why a reply is not accepted, or why nobody knows."""
+    return _failure("The reply", "", outcome, "not sent", "not delivered")
+
+
+def waiting_text(count: int) -> str:
+    """What every result of the tool ends with while messages wait that were not shown."""
+    return f"{count} messages wait (intercom pending)"
+
+
 def failed_send_text(to: str, outcome: Outcome) -> str:
     """Why a send is not accepted, or why nobody knows."""
     return _failure(f'Message to "{make_line(to)}"', to, outcome, "not sent", "not delivered")
 
 
-def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
-    """Why an ask brought no reply, and what became of the question. ``timeout_s``: how long it was to wait."""
+def failed_ask_text(to: str, answered: Answered, timeout_s: float, fetch_call: str = "") -> str:
+    """Why an ask brought no reply, and what became of the question. ``timeout_s``: how long it was to wait.
+
+    ``fetch_call``: how a reply that comes later is fetched, where it is kept for this question.
+    """
     target, outcome = make_line(to), answered.outcome
+    may_come = outcome.is_accepted or outcome.outcome == UNKNOWN
+    kept = f" A reply that comes later is kept: {fetch_call}" if fetch_call and may_come else ""
     if answered.ended_by == "cancelled":
-        return f"Cancelled. {_question_text(outcome)}"
+        return f"Cancelled. {_question_text(outcome)}{kept}"
     if not outcome.is_accepted:
-        return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent")
-    known = _question_text(outcome)
+        return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent") + kept
+    known, nobody, lost = _question_text(outcome), " Nobody waits for its reply now.", " A reply is lost."
     why = make_line(answered.reason or "no reason given")
     return {
-        "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known} Nobody waits for its reply now.',
-        "peer_left": f'"{target}" left before it replied. {known}',
-        "disconnected": f"The connection to the broker was lost before a reply came. {known} A reply is lost.",
+        "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known}{kept or nobody}',
+        "peer_left": f'"{target}" left before it replied. {known}{kept}',
+        "disconnected": f"The connection to the broker was lost before a reply came. {known}{kept or lost}",
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
-        "To wait, ask with delivery steer or queue.",
+        f"To wait, ask with delivery steer or queue.{kept}",
         "wake_failed": f'"{target}" is parked and could not be woken: {why}. '
-        f"{known} Check that session before asking again.",
+        f"{known} Check that session before asking again.{kept}",
     }[answered.ended_by]
 
 

@@ -36,7 +36,7 @@ COMMAND = Command(
     "List the connected sessions.\n\n"
     "First the main sessions, one line each, then the child sessions of the caller's group, as a count. Inside a "
     "child's shell the list is that child's: its main and the other children. The command looks as an observer: it is "
-    "no session and shows in no list.",
+    "no session and shows in no list.\n\nExample: intercomctl list --to review --children",
     option("--to", "Keep the sessions whose name or ID contains this text, ignoring case.", metavar="TEXT"),
     flag("--children", "Print a line for each child instead of the count."),
     option("--scope", "Keep the sessions of this directory's project.", metavar=PROJECT, choices=(PROJECT,)),

@@ -93,7 +93,8 @@ COMMAND = Command(
     run,
     "Send a message to a session.\n\n"
     "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
-    "standard input, or a file; at a terminal without any of them the editor opens.\n\n" + body.VISIBILITY,
+    "standard input, or a file; at a terminal without any of them the editor opens.\n\n" + body.VISIBILITY + "\n\n"
+    "Example: git diff | intercomctl send reviewer --stdin --delivery queue",
     argument("to", "Whom: a target from `intercomctl list`.", metavar="TO"),
     *body.PARAMETERS,
     DELIVERY,

@@ -130,7 +130,7 @@ class AsyncSession(Life):
         """
         client, reception = self._joined("change its presence"), self._receiving("change its presence")
         if "accepts_asks" in changes:
-            reception.decide_asks(changes.pop("accepts_asks"))
+            await reception.decide_asks(changes.pop("accepts_asks"))
         if changes:
             await client.presence(**changes)
 
@@ -203,6 +203,19 @@ class AsyncSession(Life):
     def placed(self, entries: dict[str, str]) -> None:
         """The host has these now: message ID to its own entry's ID."""
         self._working("place").engine.happen(happenings.HostPlaced(placements=dict(entries)))
+
+    def returned(self, message_ids: Iterable[str], reason: str) -> None:
+        """The host took these in and certainly does not have them now; they wait for its next turn."""
+        refused = happenings.HostRefused(message_ids=tuple(message_ids), reason=reason)
+        self._working("take back").engine.happen(refused)
+
+    def waiting(self) -> tuple[str, ...]:
+        """The IDs of messages on record that the host was not seen to have, oldest first."""
+        return tuple(item.message_id for item in self._working("list what waits").inbox.waiting())
+
+    async def settle(self) -> None:
+        """Wait until everything that was begun so far is on record, or could not be."""
+        await self._working("wait for the journal").engine.flush()
 
     def turn_started(self) -> None:
         self._working("begin a turn").engine.happen(happenings.TurnStarted())

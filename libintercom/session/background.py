@@ -76,17 +76,20 @@ class BackgroundErrors:
             self._log(error)
 
     def _log(self, error: BackgroundError) -> None:
-        """One line of the log. A directory that cannot be written loses it: there is no third place."""
-        if not self._agent_dir:
-            return
-        folder = os.path.join(self._agent_dir, "intercom")
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(error.at_ms / 1000))
-        line = f"{stamp} pid {os.getpid()} {make_line(str(error))}\n"
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            _append(os.path.join(folder, LOG_NAME), line.encode("utf-8", "backslashreplace"))
-        except OSError:
-            pass
+        if self._agent_dir:
+            log_failure(error, self._agent_dir)
+
+
+def log_failure(error: BackgroundError, agent_dir: str) -> None:
+    """One line of the log. A directory that cannot be written loses it: there is no third place."""
+    folder = os.path.join(agent_dir, "intercom")
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(error.at_ms / 1000))
+    line = f"{stamp} pid {os.getpid()} {make_line(str(error))}\n"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _append(os.path.join(folder, LOG_NAME), line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
 
 
 def _append(path: str, line: bytes) -> None:

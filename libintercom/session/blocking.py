@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from libintercom.session.host import Host
     from libintercom.session.options import JoinOptions
     from libintercom.session.states import Context
+    from libintercom.wire.messages import BrokerHello
     from libintercom.wire.reads import Page
 
     T = TypeVar("T")
@@ -88,6 +89,11 @@ class Session:
     @property
     def is_connected(self) -> bool:
         return self._session.is_connected
+
+    @property
+    def broker(self) -> BrokerHello | None:
+        """Who answers; None: an old broker that does not say, or nobody."""
+        return self._session.broker
 
     @property
     def state(self) -> Context:
@@ -188,6 +194,18 @@ class Session:
     def placed(self, entries: dict[str, str]) -> None:
         """The host has these now: message ID to its own entry's ID."""
         self._now(lambda: self._session.placed(entries))
+
+    def returned(self, message_ids: Iterable[str], reason: str) -> None:
+        """The host took these in and certainly does not have them now."""
+        self._now(lambda: self._session.returned(message_ids, reason))
+
+    def waiting(self) -> tuple[str, ...]:
+        """The IDs of messages on record that the host was not seen to have, oldest first."""
+        return self._now(self._session.waiting)
+
+    def settle(self) -> None:
+        """Wait until everything that was begun so far is on record, or could not be."""
+        self._thread.call(self._session.settle())
 
     def turn_started(self) -> None:
         self._now(self._session.turn_started)

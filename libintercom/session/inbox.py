@@ -25,7 +25,7 @@ from libintercom.inbound import AskEnded, PeerLeft
 from libintercom.session import happenings, states, steps
 from libintercom.session.admissions import Admissions
 from libintercom.session.answers import Answers
-from libintercom.session.backlog import STAGED, UNCERTAIN, Backlog
+from libintercom.session.backlog import IN_FLIGHT, STAGED, UNCERTAIN, Backlog
 from libintercom.session.desk import Desk
 from libintercom.session.handovers import Handovers
 from libintercom.session.placed import PlacedInputs
@@ -98,6 +98,10 @@ class Inbox:
     def staged(self) -> list[Item]:
         """Messages on record that the host was not offered yet, in admission order."""
         return self._backlog.in_states(STAGED)
+
+    def waiting(self) -> list[Item]:
+        """Messages on record that the host was not seen to have, in admission order; without the uncertain ones."""
+        return self._backlog.in_states(STAGED, *IN_FLIGHT)
 
     def handle(self, happened: Record, at_ms: int, generation: str) -> list[Record]:
         """What follows from ``happened``, to be carried out in order."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from libintercom.session.host import Host
     from libintercom.session.options import Chosen
     from libintercom.session.states import Context, Live
+    from libintercom.wire.messages import BrokerHello
 
 
 class Life:
@@ -51,6 +52,11 @@ class Life:
     @property
     def is_connected(self) -> bool:
         return self._client is not None and self._client.is_connected
+
+    @property
+    def broker(self) -> BrokerHello | None:
+        """Who answers; None: an old broker that does not say, or nobody."""
+        return None if self._client is None else self._client.broker
 
     @property
     def state(self) -> Context:

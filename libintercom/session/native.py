@@ -73,6 +73,23 @@ def claim_native_id(name: str, cwd: str, *, folder: str | None = None) -> Native
         raise NativeIdUnavailable(name, place, error.strerror or str(error)) from None
 
 
+def find_kept_id(name: str, cwd: str, *, folder: str | None = None) -> str:
+    """The id that ``name`` has in ``cwd``, whoever uses it now; ``""`` when no session of that name joined there."""
+    try:
+        descriptor = os.open(
+            os.path.join(folder or _default_folder(), _file_name(name, cwd)),
+            os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC,
+        )
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise NativeIdUnavailable(name, folder or _default_folder(), error.strerror or str(error)) from None
+    try:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _default_folder() -> str:
     from libintercom.paths import find_places
 

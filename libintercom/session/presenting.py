@@ -43,6 +43,11 @@ class Presenting:
         if self._publishing is None:
             self._publishing = asyncio.get_running_loop().create_task(self._publish())
 
+    async def settle(self) -> None:
+        """Wait until what was noted is said."""
+        if self._publishing is not None:
+            await asyncio.wait([self._publishing])
+
     async def _publish(self) -> None:
         self._publishing = None
         members = self._members()

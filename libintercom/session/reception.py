@@ -81,10 +81,11 @@ class Reception:
         """A message leaves."""
         self._presenting.note_activity(now_ms())
 
-    def decide_asks(self, accepts: bool | None) -> None:
-        """The program's word on whether it takes questions; None leaves it to the host."""
+    async def decide_asks(self, accepts: bool | None) -> None:
+        """The program's word on whether it takes questions; None leaves it to the host. It is said on returning."""
         self._presenting.accepts_asks = accepts
         self._presenting.note()
+        await self._presenting.settle()
 
     async def finish(self) -> None:
         """Wait for the readers and errands that are being answered."""

@@ -19,7 +19,7 @@ CALL = re.compile(r"(?:^|[\s|;&$(/])(make|intercomctl|intercomd) ([a-z][a-z0-9-]
 SPAN = re.compile(r"```[^\n]*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 
 # Commands that take words, so that a second word belongs to the user.
-GROUPS = {"config", "broker"}
+GROUPS = {"config", "broker", "journal"}
 
 
 def named_commands(text: str) -> set[tuple[str, ...]]:

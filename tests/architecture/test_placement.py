@@ -73,10 +73,11 @@ def test_the_strict_type_check_covers_every_package_and_the_support() -> None:
     assert set(mypy["files"]) == {*PACKAGES, *remote, "tests/support"}
 
 
-def test_both_programs_are_installed_under_their_names() -> None:
+def test_every_program_is_installed_under_its_name() -> None:
     assert project()["project"]["scripts"] == {
         "intercomd": "intercomd.__main__:main",
         "intercomctl": "intercomctl.__main__:main",
+        "intercom-mcp": "intercom_adapters.mcp.program:main",
     }
 
 

@@ -60,6 +60,8 @@ FORBIDDEN = {
     "intercomctl.__main__": INSTALLED | {"asyncio"},
     "intercomctl.commands.list": INSTALLED | {"asyncio"},
     "intercomctl.commands.send": INSTALLED | {"asyncio"},
+    # A mistake in the environment is told before the protocol's package loads, which takes half a second.
+    "intercom_adapters.mcp.program": INSTALLED | {"asyncio", "mcp", "anyio"},
     # typer 0.28 is the command line's framework; 0.29 would bring pydantic.
     "intercomctl.main": {"asyncio", "msgspec", "psutil", "pydantic", "pydantic_settings", "structlog", "uvloop"},
 }

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libintercom.identity import make_uuid
 from tests.support.waiting import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -107,8 +108,12 @@ class Ctl:
 
     @contextlib.contextmanager
     def joined(self, name: str, *words: str) -> Iterator[Joined]:
-        """A session that a script drives; it leaves at the end."""
-        session = Joined([PROGRAM, "join", name, "--jsonl", *words], self.environment)
+        """A session that a script drives; it leaves at the end.
+
+        Unless its native ID is given it is a fresh one: the questions that a test leaves open are not the next one's.
+        """
+        own = [] if "--session-id" in words else ["--session-id", make_uuid()]
+        session = Joined([PROGRAM, "join", name, "--jsonl", *own, *words], self.environment)
         try:
             session.hear("registered")
             yield session

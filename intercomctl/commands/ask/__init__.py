@@ -14,11 +14,16 @@ from libintercom import texts
 from libintercom.asking import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
 from libintercom.errors import EXIT_INTERRUPTED, EXIT_NO_REPLY, IntercomError
 from libintercom.identity import make_uuid
+from libintercom.wire.values import MAX_KEEP_REPLY_MS
 
 if TYPE_CHECKING:
     from libintercom.drafts import SendOptions
     from libintercom.outcomes import Answered
 
+# A day, the longest that a broker keeps a reply.
+MOST_KEPT_S = MAX_KEEP_REPLY_MS / 1000
+# How a late reply is fetched.
+FETCH_CALL = "intercomctl pending --mine"
 # Passive input is read when its recipient is active anyway, so nobody would be made to reply to it.
 DELIVERIES = ("steer", "queue")
 
@@ -29,6 +34,7 @@ def run(
     body_file: str | None,
     attached: tuple[str, ...],
     timeout_s: float,
+    keep_s: float,
     delivery: str | None,
     message_id: str | None,
     as_name: str | None,
@@ -41,14 +47,15 @@ def run(
     options: SendOptions = {"message_id": make_uuid() if message_id is None else message_id, "delivery": delivery}
     try:
         _check_timeout(timeout_s)
+        _check_keeping(keep_s)
         options["attachments"] = body.read_attachments(attached)
         said = body.read_text(text, is_stdin=is_stdin, body_file=body_file, has_attachments=bool(attached))
         body.check(said, {**options, "expects_reply": True})
         profile = joining.speaking_profile(as_name, session_id)
         # Imported here: an event loop takes as long to load as everything else together.
-        from intercomctl.commands.ask.waiting import ask
+        from intercomctl.commands.ask.waiting import Asked, ask
 
-        answered = ask(profile, session_id, to, said or "", timeout_s, options)
+        answered = ask(profile, session_id, Asked(to, said or "", timeout_s, keep_s, options))
     except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(options["message_id"] or "", failure, is_json=as_json)
     return _tell(to, answered, timeout_s, as_json=as_json)
@@ -61,6 +68,12 @@ def _check_timeout(timeout_s: float) -> None:
         raise failures.InvalidUsage(f"--timeout is {timeout_s:g}; it takes {allowed}.")
 
 
+def _check_keeping(keep_s: float) -> None:
+    # Written so that "not a number" fails as well.
+    if not 0 <= keep_s <= MOST_KEPT_S:
+        raise failures.InvalidUsage(f"--keep-reply is {keep_s:g}; it takes 0 to {MOST_KEPT_S:g} seconds.")
+
+
 def _tell(to: str, answered: Answered, timeout_s: float, *, as_json: bool) -> int:
     told = shapes.outcome(answered.outcome)
     if answered.reply is not None:
@@ -70,7 +83,11 @@ def _tell(to: str, answered: Answered, timeout_s: float, *, as_json: bool) -> in
     else:
         if answered.ended_by:
             told["endedBy"] = answered.ended_by
-        output.note(texts.failed_ask_text(to, answered, timeout_s) + failures.hint_at_roster(answered.outcome))
+        call = FETCH_CALL if answered.reply_token else ""
+        said = texts.failed_ask_text(to, answered, timeout_s, call)
+        output.note(said + failures.hint_at_roster(answered.outcome))
+        if answered.reply_token:
+            told["isReplyKept"] = True
     if as_json:
         output.emit(told)
     if answered.ended_by == "cancelled":
@@ -85,8 +102,12 @@ COMMAND = Command(
     run,
     "Ask a session and wait for its reply.\n\n"
     "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
-    "standard input, or a file; at a terminal without any of them the editor opens. When no reply comes in time the "
-    "question is withdrawn.\n\n" + body.VISIBILITY,
+    "standard input, or a file; at a terminal without any of them the editor opens.\n\n"
+    "When no reply comes in time, or the wait is interrupted, the question stands and a reply that comes later is "
+    "kept: `intercomctl pending --mine` fetches it. With --keep-reply 0 the question is withdrawn instead.\n\n"
+    + body.VISIBILITY
+    + "\n\n"
+    'Example: intercomctl ask reviewer --timeout 600 --delivery steer "Which port does the API use?"',
     argument("to", "Whom: a target from `intercomctl list`.", metavar="TO"),
     *body.PARAMETERS,
     option(
@@ -95,6 +116,14 @@ COMMAND = Command(
         name="timeout_s",
         kind=float,
         default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+    ),
+    option(
+        "--keep-reply",
+        f"How many seconds a reply is kept that comes too late (default: {MOST_KEPT_S:g}, a day).",
+        name="keep_s",
+        kind=float,
+        default=MOST_KEPT_S,
         metavar="SECONDS",
     ),
     option(

@@ -6,22 +6,21 @@ own carrying the actions out (``membership``) nor the words of messages and resu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from intercomctl import failures
 from intercomctl.commands.join.actions import ASK, LIST, PENDING, QUIT, REPLY, SEND, STATUS, Action
-from libintercom import list_texts, texts
+from libintercom import list_texts, read_texts, texts
 from libintercom.outcomes import UNKNOWN
 from libintercom.printable import make_line
 from libintercom.roster import Filters, build_roster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from libintercom.inbound import AskEnded, Inbound, LetterDied
-    from libintercom.member import Member
     from libintercom.outcomes import Listing, Outcome
-    from libintercom.pending import PendingAsks
+    from libintercom.session.aio import AsyncSession
 
 # What begins a command; twice, a reply that begins with it.
 MARK = "/"
@@ -91,9 +90,9 @@ class Console:
         """An action could not be carried out, or an ask ended without a reply."""
         self._say(make_line(reason))
 
-    def listed(self, action: Action, member: Member, listing: Listing) -> None:
+    def listed(self, action: Action, session: AsyncSession, listing: Listing) -> None:
         """The sessions there are."""
-        roster = build_roster(listing, member.profile, member.session_id, Filters(with_children=True))
+        roster = build_roster(listing, session.profile, session.session_id, Filters(with_children=True))
         if action.kind == LIST:
             self._say(list_texts.list_text(roster, self._now_ms()))
             return
@@ -101,25 +100,26 @@ class Console:
             list_texts.status_text(
                 roster,
                 self._now_ms(),
-                session_id=member.session_id,
-                broker=member.broker,
-                project_id=member.profile.project_id,
-                pending=len(member.pending),
+                session_id=session.session_id,
+                broker=session.broker,
+                project_id=session.profile.project_id,
+                pending=len(session.pending()),
             )
         )
 
-    def told_pending(self, _action: Action, asks: PendingAsks) -> None:
+    def told_pending(self, _action: Action, views: Sequence[Mapping[str, Any]]) -> None:
         """The questions that wait for a reply of this session, oldest first."""
-        self._say(list_texts.pending_text(asks, self._now_ms()))
+        listed = read_texts.views_text("Pending asks", views, self._now_ms()) if views else "No ask is pending here."
+        self._say(listed)
 
     def changed(self, _action: Action) -> None:
         """Nothing that a person can type changes the presence."""
 
     # ------------------------------------------------------------------ what happens by itself
 
-    def joined(self, member: Member) -> None:
-        """The session is there; always the first thing shown."""
-        self._say(f"Joined as {member.profile.name} ({member.session_id}). {MARK}help says what can be typed.")
+    def joined(self, session: AsyncSession) -> None:
+        """The session is there; always the first thing shown, and the first after ``disconnected``."""
+        self._say(f"Joined as {session.profile.name} ({session.session_id}). {MARK}help says what can be typed.")
 
     def arrived(self, inbound: Inbound) -> None:
         """A message that no ask of this session waited for."""
@@ -143,7 +143,7 @@ class Console:
 
     def disconnected(self, reason: str) -> None:
         """The broker is gone."""
-        self._say(make_line(f"Disconnected: {reason}. This session has ended; join again to be reached."))
+        self._say(make_line(f"Disconnected: {reason}. This session joins again by itself."))
 
     def end(self, _reason: str) -> None:
         """Nothing is owed to a person."""

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from intercomctl.commands.join.actions import Action
     from libintercom.inbound import AskEnded, Inbound, LetterDied
-    from libintercom.member import Member
     from libintercom.outcomes import Listing
-    from libintercom.pending import PendingAsk
+    from libintercom.session.aio import AsyncSession
 
 # What became of the question, and how the wait for its reply ended.
 _ASK_ANSWERS = 2
@@ -64,15 +63,15 @@ class JsonLines:
         if self._settle(action):
             self._say("message", action.request_id, **reply.raw)
 
-    def listed(self, action: Action, _member: Member, listing: Listing) -> None:
+    def listed(self, action: Action, _session: AsyncSession, listing: Listing) -> None:
         """The sessions there are."""
         if self._settle(action):
             self._say("sessions", action.request_id, **shapes.listing(listing))
 
-    def told_pending(self, action: Action, asks: Iterable[PendingAsk]) -> None:
+    def told_pending(self, action: Action, views: Iterable[Mapping[str, Any]]) -> None:
         """The questions that wait for a reply of this session, oldest first."""
         if self._settle(action):
-            self._say("pending", action.request_id, asks=[shapes.pending(ask) for ask in asks])
+            self._say("pending", action.request_id, asks=[shapes.pending(view) for view in views])
 
     def changed(self, action: Action) -> None:
         """The presence is what the action said."""
@@ -88,14 +87,14 @@ class JsonLines:
 
     # ------------------------------------------------------------------ what happens by itself
 
-    def joined(self, member: Member) -> None:
-        """The session is there; always the first event."""
+    def joined(self, session: AsyncSession) -> None:
+        """The session is there; always the first event, and the first after ``disconnected``."""
         self._say(
             "registered",
             None,
-            sessionId=member.session_id,
-            name=member.profile.name,
-            broker=shapes.broker(member.broker),
+            sessionId=session.session_id,
+            name=session.profile.name,
+            broker=shapes.broker(session.broker),
         )
 
     def arrived(self, inbound: Inbound) -> None:
@@ -115,7 +114,7 @@ class JsonLines:
         self._say("error", None, error="an accepted message can no longer arrive", **dump_record(letter))
 
     def disconnected(self, reason: str) -> None:
-        """The broker is gone; only answers that are still owed follow."""
+        """The broker is gone; the session joins again by itself."""
         self._say("disconnected", None, reason=reason)
 
     def end(self, reason: str) -> None:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from libintercom.session.journal.failures import JournalBusy, JournalFailed, JournalForked, JournalUnavailable
 from libintercom.session.journal.journal import Journal
-from libintercom.session.journal.offline import Collected, Listed, collect_garbage, export, list_journals
+from libintercom.session.journal.offline import (
+    Collected,
+    Listed,
+    collect_garbage,
+    export,
+    find_entries,
+    list_journals,
+)
 from libintercom.session.journal.pending import Pending
 from libintercom.session.journal.retention import DEFAULT_RETENTION, Retention
 
@@ -24,5 +31,6 @@ __all__ = [
     "Retention",
     "collect_garbage",
     "export",
+    "find_entries",
     "list_journals",
 ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from libintercom.ownership.directory import RuntimeDirectory
+    from libintercom.session.entries import Entry
     from libintercom.session.journal.retention import Retention
 
 # Entries read at a time: a long read would keep the owner's log from being copied.
@@ -94,6 +95,20 @@ def export(path: str) -> Iterator[dict[str, Any]]:
         raise JournalUnavailable(path, f"it cannot be read to its end: {found}") from error
     finally:
         connection.close()
+
+
+def find_entries(path: str, message_id: str) -> list[Entry]:
+    """Every entry of one message, oldest first. Raises JournalUnavailable when the journal cannot be read."""
+    found: list[Entry] = []
+    try:
+        connection = connect(path, is_reader=True)
+        try:
+            found = store.find_entries(connection, message_id)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise JournalUnavailable(path, explain(error)) from error
+    return found
 
 
 def collect_garbage(

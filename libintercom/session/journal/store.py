@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     EntryRow = tuple[int, int, int, int, int, str, str, str, str]
 
 _COLUMNS = 9
+# Where the message's ID stands among them.
+_ID = 6
 # Rows in one statement. The interpreter gives up its lock for each statement, and a busy program may keep it for 5 ms
 # before it is had back: row by row, a batch would wait for it as often as it has rows. 99 rows are the most that the
 # oldest SQLite takes (999 parameters).
@@ -28,6 +30,8 @@ _CHUNKS = (64, 16, 4, 1)
 _PLACES = "(" + ", ".join("?" * _COLUMNS) + ")"
 _HEAD = "INSERT INTO entries VALUES "
 _INSERTS = {size: _HEAD + ", ".join([_PLACES] * size) for size in _CHUNKS}
+# Before an ID that stands as JSON; no ID of the wire begins with a control character (wire.md section 2).
+_SPELLED = "\x01"
 # dumps() of the module looks its options up at every call.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -45,6 +49,7 @@ WHERE number > (SELECT value FROM facts WHERE name = 'folded') GROUP BY message_
 """
 _UNFINISHED = "SELECT first, message_id FROM messages WHERE unfinished = 1 AND first > ? ORDER BY first LIMIT ?"
 _PAGE = "SELECT number, at_ms, entry_id, message_id, kind, body FROM entries WHERE number > ? ORDER BY number LIMIT ?"
+_OF_MESSAGE = "SELECT at_ms, entry_id, message_id, kind, body FROM entries WHERE message_id = ? ORDER BY number"
 _ENTRY = "SELECT previous, at_ms, entry_id, message_id, kind, body FROM entries WHERE number = ?"
 
 
@@ -65,6 +70,7 @@ def insert_entries(connection: sqlite3.Connection, rows: Sequence[EntryRow]) -> 
             values: list[Any] = []
             for row in rows[start : start + size]:
                 values += row
+                values[_ID - _COLUMNS] = _spell(row[6])
             connection.execute(_INSERTS[size], values)
             start += size
 
@@ -88,20 +94,21 @@ def newest_number(connection: sqlite3.Connection) -> int:
 
 def read_tail(connection: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     """Message id, first, last, unfinished: of every message that has entries beyond the index."""
-    return connection.execute(_TAIL).fetchall()
+    return [(_unspell(row[0]), *row[1:]) for row in connection.execute(_TAIL).fetchall()]
 
 
 def find_message(connection: sqlite3.Connection, message_id: str) -> tuple[int, int] | None:
     """First and last entry of a message of the index."""
     found: tuple[int, int] | None = connection.execute(
-        "SELECT first, last FROM messages WHERE message_id = ?", (message_id,)
+        "SELECT first, last FROM messages WHERE message_id = ?", (_spell(message_id),)
     ).fetchone()
     return found
 
 
 def read_unfinished(connection: sqlite3.Connection, after: int, count: int) -> list[tuple[int, str]]:
     """First entry and message id of the next that the index has as unfinished, in the order of admission."""
-    return connection.execute(_UNFINISHED, (after, count)).fetchall()
+    rows = connection.execute(_UNFINISHED, (after, count)).fetchall()
+    return [(first, _unspell(message_id)) for first, message_id in rows]
 
 
 def read_chain(connection: sqlite3.Connection, last: int) -> list[tuple[int, Entry, int]]:
@@ -123,5 +130,25 @@ def read_page(connection: sqlite3.Connection, after: int, count: int) -> list[tu
     return [(row[0], _entry(*row[1:])) for row in rows]
 
 
+def find_entries(connection: sqlite3.Connection, message_id: str) -> list[Entry]:
+    """Every entry of one message, oldest first, by looking through all: for who asks once."""
+    return [_entry(*row) for row in connection.execute(_OF_MESSAGE, (_spell(message_id),))]
+
+
 def _entry(at_ms: int, entry_id: str, message_id: str, kind: str, body: str) -> Entry:
-    return Entry(entry_id=entry_id, message_id=message_id, kind=kind, at_ms=at_ms, body=json.loads(body))
+    return Entry(entry_id=entry_id, message_id=_unspell(message_id), kind=kind, at_ms=at_ms, body=json.loads(body))
+
+
+def _spell(message_id: str) -> str:
+    """An ID as SQLite can hold it: a peer may put a lone surrogate into one, which UTF-8 has no form for."""
+    if not message_id.isascii():
+        try:
+            message_id.encode()
+        except UnicodeEncodeError:
+            return _SPELLED + _encode(message_id)
+    return message_id
+
+
+def _unspell(stored: str) -> str:
+    spelled: str = json.loads(stored[1:]) if stored.startswith(_SPELLED) else stored
+    return spelled

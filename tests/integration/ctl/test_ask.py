@@ -65,16 +65,19 @@ def test_the_json_of_a_reply(ctl, bob, tmp_path):
 
 
 def test_without_a_reply_in_time_it_ends_with_5_and_the_question_is_withdrawn(ctl, bob):
-    ended = ctl.run("ask", "bob", "why?", "--timeout", "0.3", "--message-id", "q-late")
+    ended = ctl.run("ask", "bob", "why?", "--timeout", "0.3", "--message-id", "q-late", "--keep-reply", "0")
     assert (ended.status, ended.out) == (5, "")
-    assert 'No reply from "bob" within 0.3 seconds. The question was delivered (message q-late).' in ended.err
+    assert ended.err == (
+        'intercomctl: No reply from "bob" within 0.3 seconds. The question was delivered (message q-late). '
+        "Nobody waits for its reply now.\n"
+    )
     assert bob.hear("ask_retired")["messageId"] == "q-late"
 
 
 def test_the_json_of_a_wait_that_ended(ctl, bob):
     ended = ctl.run("ask", "bob", "why?", "--timeout", "0.3", "--json")
     assert ended.status == 5
-    assert set(ended.json) == SENT | {"endedBy"}
+    assert set(ended.json) == SENT | {"endedBy", "isReplyKept"}
     assert (ended.json["endedBy"], ended.json["accepted"], ended.json["deliveryUnknown"]) == ("timeout", True, False)
 
 
@@ -112,7 +115,6 @@ def test_a_broker_that_goes_ends_the_wait(alone):
             shown = json.loads(asking.communicate()[0])
         assert asking.returncode == 5
         assert (shown["endedBy"], shown["accepted"], shown["deliveryUnknown"]) == ("disconnected", True, False)
-        bob.wait()
 
 
 def test_an_unknown_target_is_refused_at_once(ctl, bob):
@@ -142,7 +144,7 @@ def test_a_timeout_outside_its_range_is_refused(ctl, seconds):
 
 
 def test_an_interrupted_wait_ends_with_130_and_withdraws_the_question(ctl, bob):
-    with begin(ctl, "bob", "why?", start_new_session=True) as asking:
+    with begin(ctl, "bob", "why?", "--keep-reply", "0", start_new_session=True) as asking:
         question = bob.hear("message")["message"]
         os.kill(asking.pid, signal.SIGINT)
         out, err = asking.communicate()

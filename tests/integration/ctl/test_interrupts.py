@@ -91,7 +91,7 @@ def test_an_interrupted_wait_keeps_what_is_known_of_the_question():
                 peer.say({"type": "delivered", "messageId": heard["message"]["id"]})
 
     with scripted(acknowledge) as broker, terminal(80) as (master, slave):
-        command = [PROGRAM, "ask", "bob", "why?", "--message-id", "q1", "--json"]
+        command = [PROGRAM, "ask", "bob", "why?", "--message-id", "q1", "--json", "--keep-reply", "0"]
         environment = Ctl(os.path.dirname(broker.path)).environment
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=slave) as asking:
             os.close(slave)

@@ -12,7 +12,6 @@ import pytest
 
 from libintercom.identity import peer_id
 from tests.support.ctl import PROGRAM, unsafe_characters
-from tests.support.daemon import running_daemon
 from tests.support.waiting import wait_until
 
 SENT = {"version", "event", "requestId", "outcome", "messageId", "accepted", "delivered", "deliveryUnknown"}
@@ -204,18 +203,6 @@ def test_a_message_that_came_before_the_end_is_still_shown(pair):
     resumed.start()
     assert bob.end_input() == 0
     assert any(event["event"] == "message" for event in bob.events)
-
-
-def test_a_broker_that_goes_ends_the_session_with_4_and_answers_what_is_open(alone):
-    with running_daemon("--idle-exit-s", "600", directory=alone.directory) as broker:
-        with alone.joined("ann") as ann, alone.joined("bob") as bob:
-            ann.say({"action": "ask", "requestId": "a", "to": "bob", "text": "why?"})
-            bob.hear("message")
-            broker.kill()
-            assert ann.wait() == 4
-        kinds = [event["event"] for event in ann.events]
-        assert kinds.count("disconnected") == 1
-        assert [event["event"] for event in ann.events if event.get("requestId") == "a"] == ["sent", "error"]
 
 
 def test_an_interrupted_session_ends_with_130(pair):

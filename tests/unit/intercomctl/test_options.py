@@ -141,7 +141,10 @@ def test_a_command_takes_exactly_what_it_declares(command):
 
 @pytest.mark.parametrize("command", main.COMMANDS, ids=lambda command: command.path)
 def test_every_option_says_what_it_is_for(command):
-    assert command.about.endswith((".", "fish"))
+    prose, _, example = command.about.partition("\n\nExample: ")
+    assert prose.endswith((".", "fish"))
+    # What is shown as an example is a command line of this very command.
+    assert not example or f"intercomctl {command.path}" in example
     assert all(parameter.about.endswith((".", ")")) for parameter in command.parameters), command.path
 
 

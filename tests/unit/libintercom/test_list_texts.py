@@ -6,22 +6,19 @@ from typing import Any
 
 import pytest
 
-from libintercom.inbound import Inbound
 from libintercom.list_texts import (
     GUIDANCE,
     TOOL_CHILDREN_CALL,
     age_text,
     list_text,
-    pending_text,
     status_text,
 )
 from libintercom.outcomes import Listing
-from libintercom.pending import PendingAsks
 from libintercom.profile import Profile
 from libintercom.roster import Filters, Roster, build_roster
-from libintercom.wire.answers import parse_answer, parse_rows
+from libintercom.wire.answers import parse_rows
 from libintercom.wire.messages import BrokerHello
-from tests.support.desk import HELLO, NOW_MS, incoming, row
+from tests.support.desk import HELLO, NOW_MS, row
 
 P1 = "1" * 64
 PROFILE = Profile(cwd="/work", model="m", root_session_id="root-a")
@@ -192,16 +189,3 @@ def test_status_of_an_old_broker_and_no_project() -> None:
     text = status_text(view(ME), NOW_MS, session_id="pi-53271aa1", broker=None, project_id=None, pending=0)
     assert "**Broker:** older than this program\n**Project:** none\n" in text
     assert HELLO["version"] not in text
-
-
-def test_pending_questions() -> None:
-    pending = PendingAsks()
-    assert pending_text(pending, NOW_MS) == "No ask is pending here."
-    for number, (name, text) in enumerate([("bob", "which\n  port?"), (None, "x" * 200)]):
-        heard = parse_answer(incoming(row(f"pi-peer000{number}", name), f"q{number}", text, expectsReply=True))
-        pending.admit(Inbound(row=heard.from_, message=heard.message, raw={}), NOW_MS - 61_000)  # type: ignore[attr-defined]
-    assert pending_text(pending, NOW_MS) == (
-        "**Pending asks (2):**\n"
-        "• q0 from bob (pi-peer0000), 1m ago: which port?\n"
-        f"• q1 from pi-peer0 (pi-peer0001), 1m ago: {'x' * 120}…"
-    )

@@ -13,10 +13,13 @@ from libintercom.texts import (
     content_text,
     effect_text,
     failed_ask_text,
+    failed_reply_text,
     failed_send_text,
     inbound_text,
+    replied_text,
     reply_text,
     sent_text,
+    waiting_text,
 )
 from libintercom.wire.answers import parse_answer
 from libintercom.wire.messages import Candidate, Content, Host
@@ -241,14 +244,6 @@ def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by:
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 120.0) == text
 
 
-def test_a_failed_wake_says_why_and_warns_of_asking_twice() -> None:
-    answered = Answered(outcome=HELD, ended_by="wake_failed", reason="no such program\x1b[31m")
-    text = failed_ask_text("x", answered, 120.0)
-    assert text.startswith('"x" is parked and could not be woken: no such program')
-    assert "\x1b" not in text
-    assert text.endswith("may still arrive (message m1). Check that session before asking again.")
-
-
 # ------------------------------------------------------------------ nobody is told more than is true
 
 FULL = Host(steer=True, wake=True, turn_end=True)
@@ -275,3 +270,58 @@ def test_effect_is_what_the_recipients_host_can_do(host: Host | None, delivery: 
     assert effect_text(delivery, host) == effect
     options: Any = {"delivery": delivery} if delivery else {}
     assert f"{effect})" in sent_text("ann", DELIVERED, options, host)
+
+
+# ------------------------------------------------------------------ replies, what waits
+
+
+def test_reply_is_told() -> None:
+    assert replied_text("web-build", DELIVERED) == "Reply sent to web-build"
+    assert replied_text("web-build", HELD) == "Reply queued for web-build: held"
+
+
+def test_failed_reply_says_why() -> None:
+    none = not_sent("m1", "no_pending_ask", "no ask is pending here")
+    assert failed_reply_text(none) == "The reply was not sent: no ask is pending here."
+    assert failed_reply_text(unknown("m1", "lost")).startswith("Delivery unknown: lost (The reply, message m1).")
+
+
+def test_what_waits_is_counted() -> None:
+    assert waiting_text(2) == "2 messages wait (intercom pending)"
+
+
+KEPT = " A reply that comes later is kept: fetch it"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ended_by", "text"),
+    [
+        (
+            DELIVERED,
+            "timeout",
+            'No reply from "x" within 5 seconds. The question was delivered (message m1).' + KEPT,
+        ),
+        (
+            DELIVERED,
+            "disconnected",
+            "The connection to the broker was lost before a reply came. The question was delivered (message m1)."
+            + KEPT,
+        ),
+        (
+            DELIVERED,
+            "cancelled",
+            "Cancelled. The question was delivered (message m1)." + KEPT,
+        ),
+        (not_sent("m1", "cancelled", "early"), "cancelled", "Cancelled. The question was not sent."),
+    ],
+)
+def test_a_kept_reply_says_how_it_is_fetched(outcome: Outcome, ended_by: str, text: str) -> None:
+    assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 5.0, "fetch it") == text
+
+
+def test_a_failed_wake_says_why_and_warns_of_asking_twice() -> None:
+    answered = Answered(outcome=HELD, ended_by="wake_failed", reason="no such program\x1b[31m")
+    text = failed_ask_text("x", answered, 120.0)
+    assert text.startswith('"x" is parked and could not be woken: no such program')
+    assert "\x1b" not in text
+    assert text.endswith("may still arrive (message m1). Check that session before asking again.")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from intercomctl.commands.join.actions import Action
 from intercomctl.commands.join.console import HELP, Console
-from libintercom.client import Client
 from libintercom.inbound import AskEnded, Inbound, LetterDied
 from libintercom.outcomes import Listing, Outcome, not_sent
-from libintercom.pending import PendingAsks
 from libintercom.profile import Profile
 from libintercom.wire.messages import Message, Row
 from libintercom.wire.record import parse_record
 
 NOW_MS = 1_000_000
+ME = Profile(cwd="/w", model="m", name="me")
 ROW = {"id": "peer-0001", "cwd": "/w", "model": "m", "name": "ann"}
 DELIVERED = Outcome(outcome="delivered", message_id="m1", accepted=True, delivered=True, delivery_unknown=False)
 
@@ -139,24 +140,28 @@ def test_a_reply_is_shown_with_whom_it_is_from(shown):
 
 
 def test_pending_lists_the_questions(shown):
-    asks = PendingAsks()
-    asks.admit(inbound("why?", expectsReply=True), NOW_MS - 61_000)
-    shown.face.told_pending(Action(kind="pending"), asks)
-    assert "m1 from ann (peer-0001), 1m ago: why?" in shown[0]
+    view = {"messageId": "m1", "sender": "ann", "senderId": "peer-0001", "text": "why?"}
+    view["receivedAtMs"] = NOW_MS - 61_000
+    shown.face.told_pending(Action(kind="pending"), [view])
+    shown.face.told_pending(Action(kind="pending"), [])
+    assert shown == [
+        "**Pending asks (1):**\n• m1 from ann (peer-0001), 1m ago: why?",
+        "No ask is pending here.",
+    ]
 
 
 def test_list_and_status_show_the_roster(shown):
-    client = Client(Profile(cwd="/w", model="m", name="me"), path="/nowhere")
+    session = SimpleNamespace(profile=ME, session_id="", broker=None, pending=list)
     listing = Listing(rows=(parse_record(Row, ROW),), omitted=0)
-    shown.face.listed(Action(kind="list"), client, listing)
-    shown.face.listed(Action(kind="status"), client, listing)
+    shown.face.listed(Action(kind="list"), session, listing)
+    shown.face.listed(Action(kind="status"), session, listing)
     assert "Main sessions (1)" in shown[0]
     assert "Connected" not in shown[0]
     assert "Connected" in shown[1]
 
 
 def test_what_happens_by_itself_is_told(shown):
-    shown.face.joined(Client(Profile(cwd="/w", model="m", name="me"), path="/nowhere"))
+    shown.face.joined(SimpleNamespace(profile=ME, session_id=""))
     shown.face.peer_left("peer-0001")
     shown.face.ask_retired(AskEnded(message_id="m1", asker_id="peer-0001", reason="timeout"))
     shown.face.letter_died(LetterDied(message_id="m2", recipient_id="peer-2", reason="recipient_left", at_ms=1))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from intercomctl.commands.join.jsonl import JsonLines
-from libintercom.client import Client
 from libintercom.inbound import AskEnded, Inbound
 from libintercom.outcomes import Listing, Outcome, not_sent
-from libintercom.pending import PendingAsk
 from libintercom.profile import Profile
 from libintercom.wire.messages import Message, Row
 from libintercom.wire.record import parse_record
@@ -175,15 +174,15 @@ def test_an_ask_that_never_left_is_answered_twice():
 
 
 def test_pending_gives_each_question_with_its_asker_and_time():
-    ask = PendingAsk(INBOUND, 1234)
-    (event,) = say("pending", told=lambda face, action: face.told_pending(action, [ask]))
+    view = {"kind": "ask", "messageId": "m1", "from": RAW["from"], "text": "42", "receivedAtMs": 1234, "isShown": True}
+    (event,) = say("pending", told=lambda face, action: face.told_pending(action, [view]))
     assert event["asks"] == [{"messageId": "m1", "from": RAW["from"], "text": "42", "receivedAtMs": 1234}]
 
 
 def test_what_happens_unasked_has_no_mark():
     said: list[dict[str, Any]] = []
     face = JsonLines(said.append)
-    face.joined(Client(Profile(cwd="/w", model="m", name="me"), path="/nowhere"))
+    face.joined(SimpleNamespace(profile=Profile(cwd="/w", model="m", name="me"), session_id="", broker=None))
     face.peer_left("peer-0001")
     face.ask_retired(AskEnded(message_id="m1", asker_id="peer-0001", reason="timeout"))
     face.disconnected("gone")
