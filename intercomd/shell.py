@@ -43,6 +43,8 @@ _MAX_BUGS = 100
 
 _FOR_LISTENER = (
     effects.Deliver,
+    effects.DeliverAll,
+    effects.Acknowledge,
     effects.Write,
     effects.WriteRows,
     effects.Close,
@@ -74,7 +76,7 @@ class Shell:
         self.exit_status: int | None = None
         self._ended: asyncio.Future[int] | None = None
         self._apply: dict[type[Any], Callable[[Any], None]] = {
-            **dict.fromkeys(_FOR_LISTENER, listener.apply),
+            **{kind: listener.action(kind) for kind in _FOR_LISTENER},
             effects.StoreLetter: self._store,
             effects.Log: self._write_log,
             effects.Exit: self._exit,

@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from intercomd.core.limits import Limits
 
 # Longer message ids are kept as their hash, of so many bytes.
-_MAX_KEPT_ID_CHARS = 64
+MAX_KEPT_ID_CHARS = 64
 _ID_HASH_BYTES = 16
 # Members that may differ between two sends of one message. The unescaped quote before the colon cannot
 # stand inside a JSON string, so text that only looks like a member is not touched.
-_VOLATILE = re.compile(rb'"(?:timestamp|senderSequence)"\s*:\s*[-+.0-9eE]+')
-_TIMESTAMP = b'"timestamp"'
-_SEQUENCE = b'"senderSequence"'
+_split = re.compile(rb'"(?:timestamp|senderSequence)"\s*:\s*[-+.0-9eE]+').split
 
 MessageKey = tuple[str, str | bytes]
 
 
 def message_key(sender_id: str, message_id: str) -> MessageKey:
     """The key of one sender's message."""
-    if len(message_id) <= _MAX_KEPT_ID_CHARS:
+    if len(message_id) <= MAX_KEPT_ID_CHARS:
         return (sender_id, message_id)
     encoded = message_id.encode("utf-8", "surrogatepass")
     return (sender_id, blake2b(encoded, digest_size=_ID_HASH_BYTES).digest())
@@ -38,47 +37,47 @@ def content_hash(recipient_id: str, message: bytes) -> int:
     """What makes two sends under one key the same: the recipient, and the message without its volatile members.
 
     64 bits of the interpreter's keyed hash: two contents that meet cannot be constructed, and a digest of twice the
-    size costs five times as much on every message.
+    size costs five times as much on every message. The pieces between the members say as much as what they make
+    joined: no JSON has two commas in a row.
     """
-    at = message.find(_TIMESTAMP)
-    volatile = _VOLATILE.match(message, at) if at >= 0 else None
-    if volatile is None or message.find(_TIMESTAMP, volatile.end()) >= 0 or _SEQUENCE in message:
-        return hash((recipient_id, _VOLATILE.sub(b"", message)))
-    return hash((recipient_id, message[:at] + message[volatile.end() :]))
+    return hash((recipient_id, *_split(message)))
 
 
-@dataclass(slots=True)
 class Remembered:
     """One accepted message: where it went and how it was answered (``""``: not settled yet).
 
     ``recipient_epoch`` is of the endpoint it went to: a later endpoint on that connection is another one.
+    ``is_known`` until it is forgotten: then it is a shadow in the lines that it stands in.
     """
 
-    content: int
-    recipient_conn: int
-    recipient_epoch: str
-    token: int
-    answer: str = ""
-    expires_at: float = 0.0
+    __slots__ = ("answer", "content", "expires_at", "is_known", "key", "own", "recipient_conn", "recipient_epoch", "token")
+
+    # Set while it is in memory.
+    key: str | bytes
+    own: Memory
+
+    def __init__(self, content: int, recipient_conn: int, recipient_epoch: str, token: int) -> None:
+        self.content, self.recipient_conn = content, recipient_conn
+        self.recipient_epoch, self.token = recipient_epoch, token
+        self.answer = ""
+        self.expires_at = 0.0
+        self.is_known = False
 
 
-Entry = tuple[MessageKey, Remembered]
 # A line of so few entries is not worth sweeping.
 _SMALL_LINE = 64
+Line = deque[Remembered]
 
 
-class Line:
-    """Entries in order of age. What was forgotten before its time stays in line, as a shadow that does not count."""
+class Memory:
+    """One sender's messages by the second half of their keys, and in order of age with the shadows among them."""
 
-    __slots__ = ("entries", "live")
+    __slots__ = ("known", "line", "sender_id")
 
-    def __init__(self) -> None:
-        self.entries: deque[Entry] = deque()
-        self.live = 0
-
-    def append(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self.live += 1
+    def __init__(self, sender_id: str) -> None:
+        self.sender_id = sender_id
+        self.known: dict[str | bytes, Remembered] = {}
+        self.line: Line = deque()
 
 
 class Dedupe:
@@ -86,79 +85,88 @@ class Dedupe:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known: dict[MessageKey, Remembered] = {}
+        self._memories: dict[str, Memory] = {}
         # So that what has expired or is over a bound leaves from the front.
-        self._line = Line()
-        self._lines: dict[str, Line] = {}
+        self._line: Line = deque()
+        self._size = 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return self._size
 
     def find(self, key: MessageKey, now: float) -> Remembered | None:
         """What is remembered of a message."""
-        known = self._known.get(key)
+        own = self._memories.get(key[0])
+        known = None if own is None else own.known.get(key[1])
         if known is not None and known.expires_at <= now:
-            self.forget(key)
+            self._drop(known)
             return None
         return known
 
     def remember(self, key: MessageKey, known: Remembered, now: float) -> None:
         """Keep a message that is being accepted; its ``answer`` is set when it is settled."""
-        if key in self._known:
-            self.forget(key)
-        limits, line = self._limits, self._line
-        known.expires_at = now + limits.dedupe_s
-        self._known[key] = known
-        entry = (key, known)
-        own = self._lines.get(key[0])
+        self.forget(key)
+        self.keep_all(self.memory(key[0]), {key[1]: known}, now)
+
+    def memory(self, sender_id: str) -> Memory:
+        """A sender's memory, to be handed to ``keep_all`` before anything else is asked for."""
+        own = self._memories.get(sender_id)
         if own is None:
-            own = self._lines[key[0]] = Line()
-        own.append(entry)
-        line.append(entry)
-        if own.live > limits.dedupe_per_sender:
-            self._drop_oldest(own)
-        if line.live > limits.dedupe_total:
+            own = self._memories[sender_id] = Memory(sender_id)
+        return own
+
+    def keep_all(self, own: Memory, fresh: Mapping[str | bytes, Remembered], now: float) -> None:
+        """Keep messages that are not known, and let go what is over a bound or has expired."""
+        limits, line = self._limits, self._line
+        expires_at = now + limits.dedupe_s
+        for key, known in fresh.items():
+            known.key, known.own, known.expires_at, known.is_known = key, own, expires_at, True
+        own.known.update(fresh)
+        own.line.extend(fresh.values())
+        line.extend(fresh.values())
+        self._size += len(fresh)
+        while len(own.known) > limits.dedupe_per_sender:
+            self._drop_oldest(own.line)
+        while self._size > limits.dedupe_total:
             self._drop_oldest(line)
-        self._drop_expired(now)
+        # Two out for one in: what has expired leaves without a search.
+        for _round in range(2 * len(fresh)):
+            if not line or (line[0].is_known and line[0].expires_at > now):
+                break
+            oldest = line.popleft()
+            if oldest.is_known:
+                self._drop(oldest)
+        self._drop_empty(own)
+
+    def _drop_empty(self, own: Memory) -> None:
+        """Of a sender of whom nothing is known nothing is kept."""
+        if not own.known and self._memories.get(own.sender_id) is own:
+            del self._memories[own.sender_id]
 
     def forget(self, key: MessageKey) -> None:
-        """A message was refused after all, its recipient left, or its time in memory is over."""
-        if self._known.pop(key, None) is None:
-            return
-        own = self._lines[key[0]]
-        own.live -= 1
-        self._line.live -= 1
-        if own.live:
-            self._sweep(own)
-        else:
-            del self._lines[key[0]]
-        self._sweep(self._line)
+        """A message was refused after all, or its recipient left."""
+        own = self._memories.get(key[0])
+        known = None if own is None else own.known.get(key[1])
+        if known is not None:
+            self._drop(known)
 
     def _drop_oldest(self, line: Line) -> None:
-        while not self._is_live(line.entries[0]):
-            line.entries.popleft()
-        self.forget(line.entries.popleft()[0])
+        while not line[0].is_known:
+            line.popleft()
+        self._drop(line.popleft())
 
-    def _drop_expired(self, now: float) -> None:
-        # Two out for one in: what has expired leaves without a search.
-        entries = self._line.entries
-        for _round in range(2):
-            if not entries:
-                return
-            is_live = self._is_live(entries[0])
-            if is_live and entries[0][1].expires_at > now:
-                return
-            key, _known = entries.popleft()
-            if is_live:
-                self.forget(key)
+    def _drop(self, known: Remembered) -> None:
+        own = known.own
+        del own.known[known.key]
+        known.is_known = False
+        self._size -= 1
+        self._drop_empty(own)
+        _sweep(own.line, len(own.known))
+        _sweep(self._line, self._size)
 
-    def _is_live(self, entry: Entry) -> bool:
-        # Its key may be another message's by now.
-        return self._known.get(entry[0]) is entry[1]
 
-    def _sweep(self, line: Line) -> None:
-        # In place, since a caller may hold it; as many shadows as live entries are the most there may be.
-        if len(line.entries) > _SMALL_LINE and len(line.entries) > 2 * line.live:
-            kept = [entry for entry in line.entries if self._is_live(entry)]
-            line.entries.clear()
-            line.entries.extend(kept)
+def _sweep(line: Line, live: int) -> None:
+    # In place, since a caller may hold it; as many shadows as live entries are the most there may be.
+    if len(line) > _SMALL_LINE and len(line) > 2 * live:
+        kept = [known for known in line if known.is_known]
+        line.clear()
+        line.extend(kept)

@@ -6,10 +6,10 @@ what was observed (wire.md 14.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from intercomd.core.effects import Deliver
+from intercomd.core.dedupe import message_key
+from intercomd.core.effects import Acknowledge, Deliver, DeliverAll
 from intercomd.core.refusals import HELD, RECIPIENT_LEFT, STAGED, for_dialect, refusal
 from libintercom.wire.answers import Delivered, DeliveryQueued
 from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
@@ -17,7 +17,9 @@ from libintercom.wire.messages import SIBLING
 
 if TYPE_CHECKING:
     from intercomd.core.asks import Ask
-    from intercomd.core.dedupe import MessageKey, Remembered
+    from collections.abc import Iterable
+
+    from intercomd.core.dedupe import Remembered
     from intercomd.core.obligations import Obligations
     from intercomd.core.roster import Connection, Session
     from intercomd.core.state import State
@@ -29,24 +31,43 @@ ANSWERED_STAGED = "staged"
 _QUEUED_REASONS = {ANSWERED_HELD: HELD, ANSWERED_STAGED: STAGED}
 
 
-@dataclass(slots=True, eq=False)
 class Delivery:
-    """One message on its way to a socket. ``gauge`` is where it is counted; ``""`` until it is accepted."""
+    """One message on its way to a socket.
 
-    token: int
-    # Who sent it; it may have left since.
-    sender: Session
-    message_id: str
-    recipient: Connection
-    recipient_id: str
-    size_bytes: int
-    # What is remembered of it, to be told how it was answered; None when it was answered before (staged).
-    known: Remembered | None
-    key: MessageKey
-    ask: Ask | None
-    gauge: str
-    # Connections to acknowledge to: more than one when the same send came again in the same turn.
-    askers: list[int] = field(default_factory=list)
+    ``sender`` and ``recipient_id`` may have left since. ``known`` is what is remembered of it, to be told how it was
+    answered; None when it was answered before (staged). ``gauge`` is where it is counted; ``""`` until it is accepted.
+    ``again`` are the connections that sent it again before it was settled: they are answered too.
+    """
+
+    __slots__ = (
+        "again",
+        "ask",
+        "gauge",
+        "known",
+        "message_id",
+        "recipient",
+        "recipient_id",
+        "sender",
+        "size_bytes",
+        "token",
+    )
+
+    def __init__(
+        self,
+        token: int,
+        sender: Session,
+        message_id: str,
+        recipient: Connection,
+        recipient_id: str,
+        size_bytes: int,
+        known: Remembered | None,
+        ask: Ask | None = None,
+        gauge: str = "",
+    ) -> None:
+        self.token, self.sender, self.message_id = token, sender, message_id
+        self.recipient, self.recipient_id, self.size_bytes = recipient, recipient_id, size_bytes
+        self.known, self.ask, self.gauge = known, ask, gauge
+        self.again: list[int] | None = None
 
 
 class Deliveries:
@@ -65,6 +86,11 @@ class Deliveries:
         self._last_token += 1
         return self._last_token
 
+    @property
+    def last_token(self) -> int:
+        """Those behind it are for ``start_all``."""
+        return self._last_token
+
     def start(self, delivery: Delivery, sender_row: bytes, message: bytes) -> None:
         """Put a message on its way."""
         state, token, recipient = self._state, delivery.token, delivery.recipient
@@ -73,9 +99,56 @@ class Deliveries:
         state.quotas.hold(recipient, delivery.size_bytes)
         state.turn.effects.append(Deliver(recipient.conn, token, sender_row, message))
 
+    def start_all(self, started: list[Delivery], size_bytes: int, sender_row: bytes, messages: list[bytes]) -> None:
+        """Put messages of one sender to one recipient on their way: their tokens follow ``last_token``."""
+        state, recipient = self._state, started[0].recipient
+        tokens = range(self._last_token + 1, self._last_token + 1 + len(started))
+        self._last_token = tokens[-1]
+        self._open.update(zip(tokens, started, strict=True))
+        recipient.tokens.update(dict.fromkeys(tokens))
+        state.quotas.hold(recipient, size_bytes, len(started))
+        state.turn.effects.append(DeliverAll(recipient.conn, tokens, sender_row, messages))
+
     def repeat(self, token: int, conn: int) -> None:
         """The same send came again before the first was settled: both are answered then."""
-        self._open[token].askers.append(conn)
+        delivery = self._open[token]
+        delivery.again = [*(delivery.again or ()), conn]
+
+    def taken_all(self, tokens: Iterable[int]) -> None:
+        """The kernel has all of these: delivered. Neighbours of one sender are acknowledged together."""
+        state, open_ = self._state, self._open
+        asker: Session | None = None
+        ids: list[str] = []
+        count = size_bytes = 0
+        for token in tokens:
+            delivery = open_.get(token)
+            if delivery is None or delivery.gauge or delivery.again or delivery.known is None:
+                asker = None
+                self.taken(token)
+                continue
+            if delivery.sender is not asker:
+                if not self._is_plain(delivery.sender):
+                    asker = None
+                    self.taken(token)
+                    continue
+                asker, ids = delivery.sender, []
+                state.turn.effects.append(Acknowledge(asker.conn, ids))
+            ids.append(delivery.message_id)
+            delivery.known.answer = ANSWERED_DELIVERED
+            del open_[token]
+            recipient = delivery.recipient
+            del recipient.tokens[token]
+            recipient.held_messages -= 1
+            recipient.held_bytes -= delivery.size_bytes
+            size_bytes += delivery.size_bytes
+            count += 1
+        state.quotas.held_bytes -= size_bytes
+        state.counters.accept("delivered", count)
+
+    def _is_plain(self, sender: Session) -> bool:
+        """Whether a sender is there still, and told of a delivery by a frame that says nothing else."""
+        connection = self._state.roster.connections.get(sender.conn)
+        return connection is not None and connection.session is sender and sender.dialect != SIBLING
 
     def taken(self, token: int) -> None:
         """The kernel has all of it: delivered."""
@@ -125,8 +198,9 @@ class Deliveries:
 
     def _fail(self, delivery: Delivery) -> None:
         state = self._state
-        if state.dedupe.find(delivery.key, state.turn.now) is delivery.known:
-            state.dedupe.forget(delivery.key)
+        key = message_key(delivery.sender.peer_id, delivery.message_id)
+        if state.dedupe.find(key, state.turn.now) is delivery.known:
+            state.dedupe.forget(key)
         if delivery.ask is not None and state.asks.find(*delivery.ask.key) is delivery.ask:
             self._obligations.withdraw(delivery.ask)
         frame = for_dialect(refusal(delivery.message_id, "recipient_left", RECIPIENT_LEFT), delivery.sender)
@@ -138,7 +212,7 @@ class Deliveries:
         """Who is to be answered. Who unregistered in the same breath is; who came instead is somebody else."""
         connections, sender = self._state.roster.connections, delivery.sender
         found = []
-        for conn in delivery.askers:
+        for conn in (sender.conn, *(delivery.again or ())):
             connection = connections.get(conn)
             session = connection.session if connection is not None else sender
             if connection is not None and (session is None or session.peer_id == sender.peer_id):

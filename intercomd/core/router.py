@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from intercomd.core import events
+from intercomd.core.bursts import Bursts
 from intercomd.core.deliveries import Deliveries
 from intercomd.core.effects import Close
 from intercomd.core.flow import Flow
@@ -58,6 +59,7 @@ class Router:
         self.membership = Membership(self.state, self._settle_left)
         self.queries = Queries(self.state, self.obligations)
         self.flow = Flow(self.state, self.membership, self.queries)
+        self.bursts = Bursts(self.state, self.flow, self.sends, self.deliveries)
         self.lifetime = Lifetime(self.state, self.flow, self.staging)
         self.lifetime.consider_idle()
 
@@ -107,6 +109,18 @@ class Router:
             connection.session.row.seen(event.at_ms)
         action = self._ON_FRAME.get(type(frame)) or self._action_for(type(frame))
         action(self, connection, event)
+
+    def _receive_sends(self, event: events.SendsReceived) -> None:
+        connection = self.state.roster.connections.get(event.conn)
+        if connection is None or connection.is_closing:
+            return
+        self.state.turn.learn_wall_time(event.at_ms)
+        if (connection.state, "send") not in BROKER_TABLE:
+            self._violate(event.conn, f"send is not allowed while {connection.state}")
+            return
+        if connection.session is not None:
+            connection.session.row.seen(event.at_ms)
+        self.bursts.send(connection, event.sends)
 
     def _is_negotiated(self, connection: Connection, frame: requests.Request) -> bool:
         return connection.has_ext or (connection.is_observer and frame.type == "stats")
@@ -177,7 +191,8 @@ class Router:
 
     def _send(self, connection: Connection, event: FrameReceived) -> None:
         # The table gives this action to sends alone; asking again costs on every message.
-        self.sends.send(connection, cast("requests.Send", event.frame), event.message, event.size_bytes)
+        frame = cast("requests.Send", event.frame)
+        self.sends.send(connection, frame.to, frame.message, event.message, event.size_bytes)
 
     def _refuse_invalid(self, connection: Connection, event: FrameReceived) -> None:
         self.sends.refuse_invalid(connection, _as(event, requests.BadSend).message_id, event.size_bytes)
@@ -218,8 +233,7 @@ class Router:
         self._violate(event.conn, event.reason)
 
     def _take(self, event: events.DeliveriesTaken) -> None:
-        for token in event.tokens:
-            self.deliveries.taken(token)
+        self.deliveries.taken_all(event.tokens)
 
     def _hold(self, event: events.DeliveriesHeld) -> None:
         for token in event.tokens:
@@ -292,6 +306,7 @@ class Router:
     _ON_EVENT: ClassVar[dict[type, Callable[[Router, Any], None]]] = {
         events.ConnectionAccepted: _accept,
         events.FrameReceived: _receive,
+        events.SendsReceived: _receive_sends,
         events.FrameRejected: _reject,
         events.FrameBegun: _hold_partial,
         events.ConnectionClosed: _close,

@@ -88,7 +88,6 @@ class Staging:
             recipient_id=recipient.peer_id,
             size_bytes=size_bytes,
             known=None,
-            key=message_key(staged.sender_id, staged.message.id),
             ask=staged.ask,
             gauge="staged",
         )

@@ -177,6 +177,15 @@ def encode_answer(answer: Answer) -> bytes:
     return slow_codec.encode(answer)
 
 
+def frame_delivered(message_id: str) -> bytes:
+    """The whole frame of a plain ``delivered``."""
+    quoted = quote(message_id)
+    return b'%b{"type":"delivered","messageId":%b}' % ((len(quoted) + _DELIVERED_BYTES).to_bytes(4, "big"), quoted)
+
+
+_DELIVERED_BYTES = len(b'{"type":"delivered","messageId":}')
+
+
 def quote(text: str) -> bytes:
     """A JSON string; a lone surrogate stays the escape it was."""
     try:

@@ -20,7 +20,7 @@ from intercomd.core.events import (
     DeliveriesTaken,
     OutputProgressed,
 )
-from intercomd.edges.listener.codec import encode_answer, join_rows
+from intercomd.edges.listener.codec import encode_answer, frame_delivered, join_rows
 from intercomd.edges.listener.connection import Connection
 from intercomd.edges.listener.nonces import Nonces
 from intercomd.edges.listener.rounds import Rounds
@@ -82,8 +82,12 @@ class SocketListener:
         self._poller.start(self._loop, self._turn)
         self.acceptor.start(self._admit, report)
 
+    def action(self, kind: type[effects.Effect]) -> Callable[[Any], None]:
+        """What carries out effects of a kind; one for a connection that has ended meanwhile is nothing."""
+        return self._apply[kind]
+
     def apply(self, effect: effects.Effect) -> None:
-        """Carry out one effect; one for a connection that has ended meanwhile is nothing."""
+        """Carry out one effect."""
         self._apply[type(effect)](effect)
 
     def flush(self) -> list[Event]:
@@ -211,6 +215,18 @@ class SocketListener:
             connection.output.append_message(effect.sender, effect.message, effect.token)
             self._recipients[effect.conn] = connection
 
+    def _deliver_all(self, effect: effects.DeliverAll) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
+            connection.output.append_messages(effect.sender, effect.messages, effect.tokens)
+            self._recipients[effect.conn] = connection
+
+    def _acknowledge(self, effect: effects.Acknowledge) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
+            connection.output.append(b"".join(map(frame_delivered, effect.message_ids)))
+            self._others[effect.conn] = connection
+
     def _answer(self, effect: effects.Write) -> None:
         connection = self._connections.get(effect.conn)
         if connection is not None and not connection.lost and effect.conn not in self._closing:
@@ -319,6 +335,8 @@ class SocketListener:
 
     _ON_CONNECTION: ClassVar[dict[type, Any]] = {
         effects.Deliver: _deliver,
+        effects.DeliverAll: _deliver_all,
+        effects.Acknowledge: _acknowledge,
         effects.Write: _answer,
         effects.WriteRows: _answer_rows,
         effects.Close: _close,

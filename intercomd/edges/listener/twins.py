@@ -38,6 +38,23 @@ TAME = Purity("tame", {values.TEXT: str})
 _SHORT = Annotated[str, msgspec.Meta(min_length=1, max_length=values.MAX_LABEL_BYTES)]
 PLAIN = Purity("plain", {values.TEXT: str, values.LABEL: _SHORT})
 
+# The same, in a message without rare members: those that nearly no client uses have a type that nothing in such a frame
+# has (no string holds a control character), and whole numbers stand for all.
+_NEVER = Literal["\0"]
+_WHOLE = Annotated[int, msgspec.Meta(ge=0, le=values.MAX_SAFE_INTEGER)]
+USUAL = Purity(
+    "usual",
+    {
+        **PLAIN.proved,
+        values.NUMBER: _WHOLE,
+        values.ASK_TIMEOUT: Annotated[int, msgspec.Meta(ge=0, le=values.MAX_ASK_TIMEOUT_MS)],
+        values.THREAD: _NEVER,
+        values.KEEP_TIME: _NEVER,
+        values.HEX32: _NEVER,
+        values.ANYTHING: _NEVER,
+    },
+)
+
 _twins: dict[tuple[type[Record], str | None, Purity], type[Any]] = {}
 
 
