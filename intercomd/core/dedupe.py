@@ -120,9 +120,9 @@ class Dedupe:
         expires_at = now + limits.dedupe_s
         for key, known in fresh.items():
             known.key, known.own, known.expires_at, known.is_known = key, own, expires_at, True
-        own.known.update(fresh)
-        own.line.extend(fresh.values())
-        line.extend(fresh.values())
+            own.known[key] = known
+            own.line.append(known)
+            line.append(known)
         self._size += len(fresh)
         while len(own.known) > limits.dedupe_per_sender:
             self._drop_oldest(own.line)
@@ -135,11 +135,12 @@ class Dedupe:
             oldest = line.popleft()
             if oldest.is_known:
                 self._drop(oldest)
-        self._drop_empty(own)
+        if not own.known:
+            self._drop_empty(own)
 
     def _drop_empty(self, own: Memory) -> None:
         """Of a sender of whom nothing is known nothing is kept."""
-        if not own.known and self._memories.get(own.sender_id) is own:
+        if self._memories.get(own.sender_id) is own:
             del self._memories[own.sender_id]
 
     def forget(self, key: MessageKey) -> None:
@@ -159,14 +160,17 @@ class Dedupe:
         del own.known[known.key]
         known.is_known = False
         self._size -= 1
-        self._drop_empty(own)
-        _sweep(own.line, len(own.known))
-        _sweep(self._line, self._size)
+        if not own.known:
+            self._drop_empty(own)
+        # As many shadows as live entries are the most there may be.
+        if len(own.line) > 2 * len(own.known) + _SMALL_LINE:
+            _sweep(own.line)
+        if len(self._line) > 2 * self._size + _SMALL_LINE:
+            _sweep(self._line)
 
 
-def _sweep(line: Line, live: int) -> None:
-    # In place, since a caller may hold it; as many shadows as live entries are the most there may be.
-    if len(line) > _SMALL_LINE and len(line) > 2 * live:
-        kept = [known for known in line if known.is_known]
-        line.clear()
-        line.extend(kept)
+def _sweep(line: Line) -> None:
+    # In place, since a caller may hold it.
+    kept = [known for known in line if known.is_known]
+    line.clear()
+    line.extend(kept)

@@ -102,10 +102,13 @@ class Deliveries:
     def start_all(self, started: list[Delivery], size_bytes: int, sender_row: bytes, messages: list[bytes]) -> None:
         """Put messages of one sender to one recipient on their way: their tokens follow ``last_token``."""
         state, recipient = self._state, started[0].recipient
-        tokens = range(self._last_token + 1, self._last_token + 1 + len(started))
-        self._last_token = tokens[-1]
-        self._open.update(zip(tokens, started, strict=True))
-        recipient.tokens.update(dict.fromkeys(tokens))
+        open_, waiting, token = self._open, recipient.tokens, self._last_token
+        for delivery in started:
+            token = delivery.token
+            open_[token] = delivery
+            waiting[token] = None
+        tokens = range(self._last_token + 1, token + 1)
+        self._last_token = token
         state.quotas.hold(recipient, size_bytes, len(started))
         state.turn.effects.append(DeliverAll(recipient.conn, tokens, sender_row, messages))
 

@@ -164,20 +164,22 @@ class Quotas:
     def charge_sends(self, conn: int, now: float, count: int, size_bytes: int) -> bool:
         """Charge several sends and their input, if ``charge_send`` refuses none of them; else nothing is charged."""
         allowance = self._allowances.get(conn) or self.allowance(conn, now)
-        if allowance.sends.level(now) < count or allowance.input.level(now) < size_bytes:
-            return False
-        allowance.sends.take(count, now)
-        allowance.input.take(size_bytes, now)
-        return True
+        if allowance.sends.take(count, now) >= 0:
+            if allowance.input.take(size_bytes, now) >= 0:
+                return True
+            allowance.input.take(-size_bytes, now)
+        allowance.sends.take(-count, now)
+        return False
 
     def room(self, sender_id: str, recipient_id: str, recipient: Connection) -> tuple[int, int]:
         """How many messages and bytes a pair may have accepted at once, without a look at what budgets allow beyond."""
         limits, window = self.limits, self._pairs.get((sender_id, recipient_id))
         count = limits.recipient_messages - recipient.held_messages
-        if window is not None:
-            count = min(count, limits.pair_messages - window.total)
-        size_bytes = min(limits.recipient_bytes - recipient.held_bytes, limits.outbound_bytes - self.held_bytes)
-        return min(count, limits.pair_messages), size_bytes
+        of_pair = limits.pair_messages if window is None else limits.pair_messages - window.total
+        of_all_bytes = limits.outbound_bytes - self.held_bytes
+        size_bytes = limits.recipient_bytes - recipient.held_bytes
+        # Conditions, since two calls of ``min`` cost as much as all the rest here.
+        return (count if count < of_pair else of_pair), (size_bytes if size_bytes < of_all_bytes else of_all_bytes)
 
     def charge_pair(self, sender_id: str, recipient_id: str, now: float, count: int = 1) -> None:
         """Count accepted messages of a pair."""

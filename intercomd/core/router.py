@@ -65,9 +65,8 @@ class Router:
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Decide on one event."""
-        turn = self.state.turn
+        turn, lifetime = self.state.turn, self.lifetime
         turn.begin(now)
-        lifetime = self.lifetime
         if not lifetime.is_over:
             self._ON_EVENT[type(event)](self, event)
             if lifetime.is_leaving:

@@ -98,6 +98,11 @@ class Connection:
     def cut(self, received: bytes, at_ms: int, make_ids: MakeIds) -> list[Event]:
         """The events in the first frames of what was received; ``has_more`` says whether others follow."""
         self.is_new = False
+        if self._reader is None and int.from_bytes(received[:HEADER_BYTES], "big") == len(received) - HEADER_BYTES:
+            # Nearly always a read is one frame, and that a usual send.
+            usual = decode_usual(received[HEADER_BYTES:])
+            if usual is not None:
+                return [SendsReceived(self.number, at_ms, [usual])]
         self._rest = iter(self._payloads(received))
         return self.cut_on(at_ms, make_ids)
 

@@ -92,15 +92,20 @@ class SocketListener:
 
     def flush(self) -> list[Event]:
         """Write what was queued, recipients of messages first; what was observed."""
-        if not (self._recipients or self._others or self._closing):
+        recipients, others = self._recipients, self._others
+        if not (recipients or others or self._closing):
             return []
-        recipients, self._recipients = self._recipients, {}
-        others, self._others = self._others, {}
-        seen = _Seen()
-        for connection in recipients.values():
-            self._write(connection, seen)
-        for connection in others.values():
-            self._write(connection, seen)
+        taken: list[int] = []
+        seen: _Seen | None = None
+        if recipients:
+            self._recipients = {}
+            seen = self._write_all(recipients, taken, seen)
+        if others:
+            self._others = {}
+            seen = self._write_all(others, taken, seen)
+        if seen is None and not self._closing:
+            return [DeliveriesTaken(tuple(taken))] if taken else []
+        seen = seen or _Seen(taken)
         closing, self._closing = self._closing, {}
         for number, reason in closing.items():
             if number in self._connections:
@@ -149,8 +154,14 @@ class SocketListener:
     def _read(self, connection: Connection) -> None:
         received = connection.receive()
         observed: list[Event] = []
-        if received:
-            if connection.is_new and self.nonces.recognize(received):
+        if received and not connection.is_new:
+            observed = connection.cut(received, self._wall_ms(), self._make_ids)
+            if observed and not (connection.ended or connection.has_more):
+                # The usual case: nothing is left over, and it is watched as before.
+                self._report(observed)
+                return
+        elif received:
+            if self.nonces.recognize(received):
                 connection.ended = "a self-check's probe"
             else:
                 observed = connection.cut(received, self._wall_ms(), self._make_ids)
@@ -244,6 +255,14 @@ class SocketListener:
         if self._last_answer[0] is not answer:
             self._last_answer = (answer, frame(encode_answer(answer)))
         return self._last_answer[1]
+
+    def _write_all(self, connections: dict[int, Connection], taken: list[int], seen: _Seen | None) -> _Seen | None:
+        """Write to each; what is seen beside tokens taken is made when there is something."""
+        for connection in connections.values():
+            if connection.lost or not connection.output.write_at_once(taken):
+                seen = seen or _Seen(taken)
+                self._write(connection, seen)
+        return seen
 
     def _write(self, connection: Connection, seen: _Seen) -> None:
         """Offer a connection's output to the kernel, unless it is known to take nothing now."""
@@ -350,8 +369,8 @@ class _Seen:
 
     __slots__ = ("held", "lost", "rest", "taken")
 
-    def __init__(self) -> None:
-        self.taken: list[int] = []
+    def __init__(self, taken: list[int] | None = None) -> None:
+        self.taken: list[int] = [] if taken is None else taken
         self.held: list[int] = []
         self.lost: list[int] = []
         self.rest: list[Event] = []

@@ -76,6 +76,29 @@ class Output:
         self._fresh += tokens
         self.waiting_bytes += total
 
+    def write_at_once(self, taken: list[int]) -> bool:
+        """The usual case of ``write``: one piece, nothing before it, and the kernel takes it whole.
+
+        False when it is another case; then ``write`` goes on, and tells what is wrong.
+        """
+        pieces = self._pieces
+        if self.is_blocked or len(pieces) != 1:
+            return False
+        try:
+            sent = self._socket.send(pieces[0])
+        except OSError:
+            return False
+        if sent != self.waiting_bytes:
+            self._settle(sent, taken)
+            return False
+        pieces.clear()
+        self._tokens.clear()
+        self.waiting_bytes = 0
+        if self._fresh:
+            taken += self._fresh
+            self._fresh.clear()
+        return True
+
     def write(self, taken: list[int]) -> bool:
         """Give the kernel what it takes now, and say whether that was everything.
 
