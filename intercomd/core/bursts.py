@@ -38,14 +38,14 @@ class Bursts:
                 self._flow.charge_input(connection, size_bytes)
                 self._sends.send(connection, to, message, raw, size_bytes)
             return
-        done = 0
+        done, has_receipts = 0, sender.dialect == SIBLING
         while done < len(sends):
-            count = 0 if sender.dialect == SIBLING else self._send_run(sender, sends, done)
+            to, message, raw, _size_bytes = sends[done]
+            is_plain = message.reply_to is None and message.expects_reply is not True and not has_receipts
+            count = self._send_run(sender, sends, done) if is_plain else 0
             if not count:
-                to, message, raw, _size_bytes = sends[done]
                 self._sends.send_charged(connection, to, message, raw)
-                count = 1
-            done += count
+            done += count or 1
 
     def _charge(self, connection: Connection, sends: list[Sent]) -> bool:
         """Charge them all to their sender, if none would be refused or delayed for it."""
@@ -65,8 +65,7 @@ class Bursts:
         connection = state.roster.connections[recipient.conn]
         row = sender.row.render(is_extended=recipient.has_ext)
         overhead = INCOMING_OVERHEAD_BYTES + len(row)
-        own = state.dedupe.memory(sender.peer_id)
-        known_ids, fresh = own.known, {}
+        known_ids, fresh = state.dedupe.known_ids(sender.peer_id), {}
         room, room_bytes = state.quotas.room(sender.peer_id, recipient.peer_id, connection)
         left_bytes, token = room_bytes, self._deliveries.last_token
         recipient_id, conn, epoch = recipient.peer_id, recipient.conn, recipient.row.epoch
@@ -89,8 +88,8 @@ class Bursts:
             known = fresh[message_id] = Remembered(content_hash(recipient_id, raw), conn, epoch, token)
             started.append(Delivery(token, sender, message_id, connection, recipient_id, size_bytes, known))
             messages.append(raw)
-        state.dedupe.keep_all(own, fresh, state.turn.now)
         if started:
+            state.dedupe.keep_all(sender.peer_id, fresh, state.turn.now)
             state.quotas.charge_pair(sender.peer_id, recipient_id, state.turn.now, len(started))
             self._sends.acquaint(sender, recipient)
             self._deliveries.start_all(started, room_bytes - left_bytes, row, messages)

@@ -47,21 +47,20 @@ class Remembered:
     """One accepted message: where it went and how it was answered (``""``: not settled yet).
 
     ``recipient_epoch`` is of the endpoint it went to: a later endpoint on that connection is another one.
-    ``is_known`` until it is forgotten: then it is a shadow in the lines that it stands in.
+    ``own`` is the memory it is in, None once it is forgotten: then it is a shadow in the lines that it stands in.
     """
 
-    __slots__ = ("answer", "content", "expires_at", "is_known", "key", "own", "recipient_conn", "recipient_epoch", "token")
+    __slots__ = ("answer", "content", "expires_at", "key", "own", "recipient_conn", "recipient_epoch", "token")
 
-    # Set while it is in memory.
+    # Set when it is kept.
     key: str | bytes
-    own: Memory
+    own: Memory | None
+    expires_at: float
 
     def __init__(self, content: int, recipient_conn: int, recipient_epoch: str, token: int) -> None:
         self.content, self.recipient_conn = content, recipient_conn
         self.recipient_epoch, self.token = recipient_epoch, token
         self.answer = ""
-        self.expires_at = 0.0
-        self.is_known = False
 
 
 # A line of so few entries is not worth sweeping.
@@ -78,6 +77,9 @@ class Memory:
         self.sender_id = sender_id
         self.known: dict[str | bytes, Remembered] = {}
         self.line: Line = deque()
+
+
+_NOTHING: dict[str | bytes, Remembered] = {}
 
 
 class Dedupe:
@@ -105,24 +107,25 @@ class Dedupe:
     def remember(self, key: MessageKey, known: Remembered, now: float) -> None:
         """Keep a message that is being accepted; its ``answer`` is set when it is settled."""
         self.forget(key)
-        self.keep_all(self.memory(key[0]), {key[1]: known}, now)
+        self.keep_all(key[0], {key[1]: known}, now)
 
-    def memory(self, sender_id: str) -> Memory:
-        """A sender's memory, to be handed to ``keep_all`` before anything else is asked for."""
+    def known_ids(self, sender_id: str) -> Mapping[str | bytes, Remembered]:
+        """The second halves of a sender's keys that are known, or were until they expired."""
+        own = self._memories.get(sender_id)
+        return _NOTHING if own is None else own.known
+
+    def keep_all(self, sender_id: str, fresh: Mapping[str | bytes, Remembered], now: float) -> None:
+        """Keep messages that are not known, and let go what is over a bound or has expired."""
+        limits, line = self._limits, self._line
         own = self._memories.get(sender_id)
         if own is None:
             own = self._memories[sender_id] = Memory(sender_id)
-        return own
-
-    def keep_all(self, own: Memory, fresh: Mapping[str | bytes, Remembered], now: float) -> None:
-        """Keep messages that are not known, and let go what is over a bound or has expired."""
-        limits, line = self._limits, self._line
         expires_at = now + limits.dedupe_s
         for key, known in fresh.items():
-            known.key, known.own, known.expires_at, known.is_known = key, own, expires_at, True
-            own.known[key] = known
-            own.line.append(known)
-            line.append(known)
+            known.key, known.own, known.expires_at = key, own, expires_at
+        own.known.update(fresh)
+        own.line.extend(fresh.values())
+        line.extend(fresh.values())
         self._size += len(fresh)
         while len(own.known) > limits.dedupe_per_sender:
             self._drop_oldest(own.line)
@@ -130,10 +133,10 @@ class Dedupe:
             self._drop_oldest(line)
         # Two out for one in: what has expired leaves without a search.
         for _round in range(2 * len(fresh)):
-            if not line or (line[0].is_known and line[0].expires_at > now):
+            if not line or (line[0].own is not None and line[0].expires_at > now):
                 break
             oldest = line.popleft()
-            if oldest.is_known:
+            if oldest.own is not None:
                 self._drop(oldest)
         if not own.known:
             self._drop_empty(own)
@@ -151,14 +154,16 @@ class Dedupe:
             self._drop(known)
 
     def _drop_oldest(self, line: Line) -> None:
-        while not line[0].is_known:
+        while line[0].own is None:
             line.popleft()
         self._drop(line.popleft())
 
     def _drop(self, known: Remembered) -> None:
         own = known.own
+        if own is None:
+            return
         del own.known[known.key]
-        known.is_known = False
+        known.own = None
         self._size -= 1
         if not own.known:
             self._drop_empty(own)
@@ -171,6 +176,6 @@ class Dedupe:
 
 def _sweep(line: Line) -> None:
     # In place, since a caller may hold it.
-    kept = [known for known in line if known.is_known]
+    kept = [known for known in line if known.own is not None]
     line.clear()
     line.extend(kept)

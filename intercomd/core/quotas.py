@@ -53,6 +53,15 @@ class Bucket:
         self._level -= amount
         return self._level
 
+    def take_if_there(self, amount: float, now: float) -> bool:
+        """Take all of it or nothing."""
+        if now > self._at:
+            self.take(0, now)
+        if self._level < amount:
+            return False
+        self._level -= amount
+        return True
+
     def wait_s(self, now: float, wanted: float) -> float:
         """How long until ``wanted`` may be taken."""
         return max(0.0, (wanted - self.level(now)) / self._rate_per_s)
@@ -164,11 +173,10 @@ class Quotas:
     def charge_sends(self, conn: int, now: float, count: int, size_bytes: int) -> bool:
         """Charge several sends and their input, if ``charge_send`` refuses none of them; else nothing is charged."""
         allowance = self._allowances.get(conn) or self.allowance(conn, now)
-        if allowance.sends.take(count, now) >= 0:
-            if allowance.input.take(size_bytes, now) >= 0:
+        if allowance.sends.take_if_there(count, now):
+            if allowance.input.take_if_there(size_bytes, now):
                 return True
-            allowance.input.take(-size_bytes, now)
-        allowance.sends.take(-count, now)
+            allowance.sends.take(-count, now)
         return False
 
     def room(self, sender_id: str, recipient_id: str, recipient: Connection) -> tuple[int, int]:

@@ -66,12 +66,14 @@ class Router:
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Decide on one event."""
         turn, lifetime = self.state.turn, self.lifetime
-        turn.begin(now)
+        # ``turn.begin`` without a call: this is the way of every message.
+        turn.now = now
+        turn.effects = effects = []
         if not lifetime.is_over:
             self._ON_EVENT[type(event)](self, event)
             if lifetime.is_leaving:
                 lifetime.consider_end()
-        return turn.effects
+        return effects
 
     def next_deadline(self) -> float | None:
         """When ``handle_deadline`` is due; None when nothing waits."""

@@ -259,8 +259,9 @@ class Sends:
     def acquaint(self, sender: Session, recipient: Session) -> None:
         """A message was accepted between two sessions."""
         at_ms = self._state.turn.at_ms
-        sender.row.exchanged(at_ms)
-        recipient.row.exchanged(at_ms)
+        for row in (sender.row, recipient.row):
+            if row.last_intercom_ms != at_ms or row.last_seen_ms != at_ms:
+                row.exchanged(at_ms)
         sender.partners.add(recipient.peer_id)
         recipient.partners.add(sender.peer_id)
 

@@ -23,7 +23,7 @@ from intercomd.edges.listener.twins import ANY, PLAIN, TAME, Check, twin
 from libintercom.errors import InvalidFrame
 from libintercom.wire import codec as slow_codec
 from libintercom.wire.answers import Delivered
-from libintercom.wire.frames import encode_json
+from libintercom.wire.frames import HEADER_BYTES, encode_json
 from libintercom.wire.messages import Message
 from libintercom.wire.record import Record
 from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Request, Send
@@ -173,23 +173,25 @@ def encode_answer(answer: Answer) -> bytes:
         ValueError: a number is not finite.
     """
     if type(answer) is Delivered and answer.delivery is None and answer.outcome_known is answer.retryable is None:
-        return b'{"type":"delivered","messageId":' + quote(answer.message_id) + b"}"
+        return _DELIVERED + quote(answer.message_id) + b"}"
     return slow_codec.encode(answer)
 
 
 def frame_delivered(message_id: str) -> bytes:
     """The whole frame of a plain ``delivered``."""
     quoted = quote(message_id)
-    return b'%b{"type":"delivered","messageId":%b}' % ((len(quoted) + _DELIVERED_BYTES).to_bytes(4, "big"), quoted)
+    size = len(_DELIVERED) + len(quoted) + 1
+    return b"".join((size.to_bytes(HEADER_BYTES, "big"), _DELIVERED, quoted, b"}"))
 
 
-_DELIVERED_BYTES = len(b'{"type":"delivered","messageId":}')
+_DELIVERED = b'{"type":"delivered","messageId":'
+_encode = msgspec.json.Encoder().encode
 
 
 def quote(text: str) -> bytes:
     """A JSON string; a lone surrogate stays the escape it was."""
     try:
-        return msgspec.json.encode(text)
+        return _encode(text)
     except UnicodeEncodeError:
         return encode_json(text)
 

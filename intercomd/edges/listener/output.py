@@ -60,12 +60,12 @@ class Output:
 
     def append_messages(self, sender: bytes, messages: Sequence[bytes], tokens: Sequence[int]) -> None:
         """The same for several messages with one row, each with its own token."""
-        before = b"%b%b%b" % (_HEAD, sender, _MIDDLE)
+        before = b"".join((_HEAD, sender, _MIDDLE))
         pieces, owners, around, total = self._pieces, self._tokens, len(before) + len(_TAIL), 0
         for message, token in zip(messages, tokens, strict=True):
             size = around + len(message)
             if size <= _JOIN_BYTES:
-                pieces.append(b"%b%b%b}" % (size.to_bytes(HEADER_BYTES, "big"), before, message))
+                pieces.append(b"".join((size.to_bytes(HEADER_BYTES, "big"), before, message, _TAIL)))
             elif size > MAX_FRAME_BYTES:
                 raise TooLarge(size, MAX_FRAME_BYTES)
             else:
