@@ -23,7 +23,7 @@ class Listener(Protocol):
         """Begin to accept and read."""
 
     def action(self, kind: type[Effect]) -> Callable[[Any], None]:
-        """What carries out effects of a kind, on connections or on accepting; writing is only queued until ``flush``."""
+        """What carries out effects of a kind on connections or on accepting; writing only queues until ``flush``."""
 
     def flush(self) -> list[Event]:
         """Write what was queued, recipients before acknowledgements; return what was observed.

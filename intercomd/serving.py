@@ -78,7 +78,8 @@ class _Broker:
     def __init__(self, won: Won, chosen: Settings, log: BrokerLog, loop: asyncio.AbstractEventLoop) -> None:
         self._won, self._settings, self._log, self._loop = won, chosen, log, loop
         acceptor = Acceptor(won.listening, loop, log, self._withdraw, won.places.uid)
-        self._listener = SocketListener(acceptor, make_poller(), loop, wall_ms, make_ids)
+        partial_bytes = chosen.limits.partial_bytes
+        self._listener = SocketListener(acceptor, make_poller(), loop, wall_ms, make_ids, partial_bytes)
         router = Router(chosen.limits, _hello(won), wall_ms(), loop.time())
         self._shell = Shell(router, self._listener, MemorySpool(), log, LoopClock(loop))
         self._upkeep = Upkeep(won.ownership, self._listener, loop, log, self._stop)

@@ -36,8 +36,20 @@ PRIVATE_PREFIXES = ("PI_INTERCOM_", "PI_CODING_AGENT_", "PYTHONUNBUFFERED")
 CI_SEED = 20260101
 
 # Longer than any test takes on a busy two-core machine. The end of a hang is a failure with a stack and a name; what
-# cannot be interrupted is ended by pytest's own faulthandler_timeout, which is longer and ends the whole run.
+# cannot be interrupted is ended by pytest's own faulthandler_timeout, which is longer than a test's set-up, call and
+# tear-down may take together, and ends the whole run.
 TIMEOUT_S = float(os.environ.get("INTERCOM_TEST_TIMEOUT_S", "240"))
+# What cleans up after an interrupted test may wait for ever too (the end of a block joins its threads, waits for its
+# program), so it is interrupted again; an orderly end of a broker takes less.
+AGAIN_S = float(os.environ.get("INTERCOM_TEST_AGAIN_S", "20"))
+
+
+class TookTooLong(BaseException):
+    """The end of a hang.
+
+    No failure as ``pytest.fail`` makes it: hypothesis takes that for a falsified example, and tries it again.
+    """
+
 
 hypothesis.settings.register_profile("local", print_blob=True, deadline=None)
 hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("local"), derandomize=True)
@@ -126,10 +138,10 @@ def _require(missing: str) -> None:
 @contextmanager
 def _time_limit(item: pytest.Item) -> Iterator[None]:
     def give_up(_signal: int, _frame: FrameType | None) -> None:
-        pytest.fail(f"{item.nodeid} took longer than {TIMEOUT_S:g} s")
+        raise TookTooLong(f"{item.nodeid} took longer than {TIMEOUT_S:g} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, TIMEOUT_S)
+    signal.setitimer(signal.ITIMER_REAL, TIMEOUT_S, AGAIN_S)
     try:
         yield
     finally:

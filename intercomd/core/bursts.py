@@ -65,12 +65,13 @@ class Bursts:
         connection = state.roster.connections[recipient.conn]
         row = sender.row.render(is_extended=recipient.has_ext)
         overhead = INCOMING_OVERHEAD_BYTES + len(row)
-        known_ids, fresh = state.dedupe.known_ids(sender.peer_id), {}
+        known_ids = state.dedupe.known_ids(sender.peer_id)
+        fresh: dict[str | bytes, Remembered] = {}
         room, room_bytes = state.quotas.room(sender.peer_id, recipient.peer_id, connection)
         left_bytes, token = room_bytes, self._deliveries.last_token
         recipient_id, conn, epoch = recipient.peer_id, recipient.conn, recipient.row.epoch
         started, messages = [], []
-        for target, message, raw, _size_bytes in islice(sends, first, first + max(room, 0)):
+        for target, message, raw, _size_bytes in islice(sends, first, first + room if room > 0 else first):
             message_id, size_bytes = message.id, overhead + len(raw)
             if (
                 target != to

@@ -16,9 +16,9 @@ from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
 from libintercom.wire.messages import SIBLING
 
 if TYPE_CHECKING:
-    from intercomd.core.asks import Ask
     from collections.abc import Iterable
 
+    from intercomd.core.asks import Ask
     from intercomd.core.dedupe import Remembered
     from intercomd.core.obligations import Obligations
     from intercomd.core.roster import Connection, Session
@@ -62,11 +62,11 @@ class Delivery:
         size_bytes: int,
         known: Remembered | None,
         ask: Ask | None = None,
-        gauge: str = "",
     ) -> None:
         self.token, self.sender, self.message_id = token, sender, message_id
         self.recipient, self.recipient_id, self.size_bytes = recipient, recipient_id, size_bytes
-        self.known, self.ask, self.gauge = known, ask, gauge
+        self.known, self.ask = known, ask
+        self.gauge = ""
         self.again: list[int] | None = None
 
 

@@ -186,8 +186,7 @@ class Quotas:
         of_pair = limits.pair_messages if window is None else limits.pair_messages - window.total
         of_all_bytes = limits.outbound_bytes - self.held_bytes
         size_bytes = limits.recipient_bytes - recipient.held_bytes
-        # Conditions, since two calls of ``min`` cost as much as all the rest here.
-        return (count if count < of_pair else of_pair), (size_bytes if size_bytes < of_all_bytes else of_all_bytes)
+        return min(count, of_pair), min(size_bytes, of_all_bytes)
 
     def charge_pair(self, sender_id: str, recipient_id: str, now: float, count: int = 1) -> None:
         """Count accepted messages of a pair."""

@@ -72,6 +72,8 @@ def for_dialect(frame: DeliveryFailed, sender: Session | None) -> DeliveryFailed
     if sender is not None and sender.has_ext:
         return frame
     is_sibling = sender is not None and sender.dialect == SIBLING
+    if not is_sibling and frame.candidates is frame.nearest is None:
+        return frame
     return frame.replace(candidates=None, nearest=None, delivery="failed" if is_sibling else None)
 
 

@@ -68,7 +68,8 @@ class Router:
         turn, lifetime = self.state.turn, self.lifetime
         # ``turn.begin`` without a call: this is the way of every message.
         turn.now = now
-        turn.effects = effects = []
+        effects: list[Effect] = []
+        turn.effects = effects
         if not lifetime.is_over:
             self._ON_EVENT[type(event)](self, event)
             if lifetime.is_leaving:

@@ -11,7 +11,6 @@ from libintercom.wire.frames import encode_json
 from libintercom.wire.record import ABSENT, dump_record
 
 if TYPE_CHECKING:
-    from intercomd.core.roster import Session
     from libintercom.wire.messages import Registration
 
 # Members that a row takes from the registration or presence as they are; the rest is the broker's word.
@@ -49,7 +48,8 @@ class RowBytes:
         self._heads: dict[bool, bytes] = {}
         # The whole row as it is, for each kind of reader; empty when it changed since. Lists of thousands read these.
         self.plain = self.extended = b""
-        self._stale_in: tuple[set[Session], ...] = ()
+        self._owner: object = None
+        self._stale_in: tuple[set[Any], ...] = ()
 
     def seen(self, at_ms: int) -> None:
         """The session was heard."""
@@ -92,12 +92,12 @@ class RowBytes:
         """The size of the row at its largest, whatever comes to it without being asked."""
         return len(self._compose(is_extended=True)) + _GROWTH_BYTES
 
-    def watch(self, owner: Session, stale: set[Session]) -> None:
+    def watch(self, owner: object, stale: set[Any]) -> None:
         """From now on ``owner`` joins ``stale`` whenever its row is no longer what was rendered."""
         self._owner = owner
         self._stale_in = (*self._stale_in, stale)
 
-    def unwatch(self, stale: set[Session]) -> None:
+    def unwatch(self, stale: set[Any]) -> None:
         """No longer."""
         self._stale_in = tuple(one for one in self._stale_in if one is not stale)
 

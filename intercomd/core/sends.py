@@ -100,9 +100,7 @@ class Sends:
         if sender is None:
             return refusals.refusal(message.id, "not_registered", refusals.SENDER_NOT_FOUND)
         if message.guard is not None or message.reply_hint is not None:
-            reason = (
-                f'Guarded message to "{refusals.clip(to)}": this broker has no guarded delivery; nothing was sent'
-            )
+            reason = f'Guarded message to "{refusals.clip(to)}": this broker has no guarded delivery; nothing was sent'
             return refusals.refusal(message.id, "guard_unsupported", reason)
         recipient = self.aim(sender, to)
         if recipient is None:

@@ -89,8 +89,8 @@ class Staging:
             size_bytes=size_bytes,
             known=None,
             ask=staged.ask,
-            gauge="staged",
         )
+        delivery.gauge = "staged"
         self._deliveries.start(delivery, staged.sender_row, staged.message_bytes)
         if staged.ask is not None:
             self._obligations.arrive(staged.ask)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # wire.md section 1: the limit counts the JSON payload, not the 4 bytes before it.
 MAX_FRAME_BYTES = 1_048_576
 HEADER_BYTES = 4
+# A part of a frame that is kept as it came; smaller ones are gathered up to this size. A socket brings 64 KiB at once.
+_PIECE_BYTES = 16 * 1024
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Longer integers are beyond a double anyway; Python refuses to convert more than 4300 digits.
 _MAX_INTEGER_DIGITS = 400
@@ -96,15 +98,22 @@ def decode_object(payload: bytes) -> dict[str, Any]:
 
 
 class FrameReader:
-    """Cut a byte stream into payloads, whatever the split; linear in the bytes fed."""
+    """Cut a byte stream into payloads, whatever the split; linear in the bytes fed.
+
+    An incomplete frame is held in pieces: one buffer would be moved as it grows, and leave holes of its size behind.
+    """
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._pieces: list[bytes] = []
+        # What is too small to be a piece of its own.
+        self._tail = bytearray()
+        # Bytes held, and needed before there is something to cut.
+        self._held, self._needed = 0, HEADER_BYTES
 
     @property
     def partial_bytes(self) -> int:
         """Bytes held of a frame that is not complete."""
-        return len(self._kept)
+        return self._held
 
     def feed(self, received: bytes) -> Iterator[bytes]:
         """Yield each complete payload in order. Exhaust the iterator before feeding again.
@@ -113,19 +122,38 @@ class FrameReader:
             InvalidFrame: a zero or over-limit length was announced; what came before it was yielded,
                 nothing after it is.
         """
-        kept = self._kept
-        if not kept:
+        if not self._held:
             start = yield from _cut(received)
-            kept += received[start:]
+            self._hold(received[start:])
             return
-        kept += received
-        if len(kept) < HEADER_BYTES or len(kept) - HEADER_BYTES < _announced(kept, 0):
+        self._hold(received)
+        if self._held < self._needed:
             return
-        whole = bytes(kept)
         # One cut a call: cutting at every frame would copy the rest once per frame.
-        kept.clear()
+        whole = self._take()
         start = yield from _cut(whole)
-        kept += whole[start:]
+        self._hold(whole[start:])
+
+    def _hold(self, part: bytes) -> None:
+        """Keep a part of an incomplete frame."""
+        if len(part) >= _PIECE_BYTES and not self._tail:
+            self._pieces.append(part)
+        else:
+            self._tail += part
+            if len(self._tail) >= _PIECE_BYTES:
+                self._pieces.append(bytes(self._tail))
+                self._tail = bytearray()
+        had_header = self._held >= HEADER_BYTES
+        self._held += len(part)
+        if not had_header and self._held >= HEADER_BYTES:
+            self._needed = HEADER_BYTES + _announced(self._pieces[0] if self._pieces else self._tail, 0)
+
+    def _take(self) -> bytes:
+        """Everything that is held; nothing is afterwards."""
+        whole = b"".join((*self._pieces, self._tail))
+        self._pieces, self._tail = [], bytearray()
+        self._held, self._needed = 0, HEADER_BYTES
+        return whole
 
 
 def _cut(source: bytes) -> Generator[bytes, None, int]:

@@ -94,6 +94,35 @@ def test_a_hang_in_a_fixture_is_a_failure_too(tmp_path: Path) -> None:
     assert "test_planted took longer than 0.3 s" in ended.stdout
 
 
+HANGING_EXAMPLE = """
+import threading
+from hypothesis import given, settings, strategies as s
+a = threading.Lock()
+a.acquire()
+@settings(database=None)
+@given(s.integers(0, 2**64))
+def test_planted(n): a.acquire(timeout=60)
+def test_next(): pass
+"""
+HANGING_END = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+over = threading.Event()
+def test_planted():
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(over.wait, 60).result()
+def test_next(): over.set()
+"""
+
+
+@pytest.mark.parametrize("code", [HANGING_EXAMPLE, HANGING_END])
+def test_a_hang_is_not_tried_again_and_neither_is_its_end_waited_for(tmp_path: Path, code: str) -> None:
+    limits = {"INTERCOM_TEST_TIMEOUT_S": "0.3", "INTERCOM_TEST_AGAIN_S": "0.3"}
+    ended = run(tmp_path, code, "-o", "faulthandler_timeout=30", **limits)
+    assert "test_planted took longer than 0.3 s" in ended.stdout
+    assert "1 failed, 1 passed" in ended.stdout
+
+
 def test_a_hang_that_nothing_interrupts_ends_the_run_with_a_stack(tmp_path: Path) -> None:
     ended = run(tmp_path, HANGING_TEST, "-o", "faulthandler_timeout=0.5")
     assert ended.returncode != 0

@@ -74,7 +74,13 @@ _VALUE = re.compile("'.*'", re.DOTALL)
 _find_wild_escape = re.compile(rb"\\[ubf]").search
 _strings = msgspec.json.Decoder(str)
 _scalars: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[str, int, float, bool, None])  # noqa: UP007 - a value
+# What both codecs write alike, but for what only the slow one can write.
+_FLAT = frozenset((str, int, bool))
+# The members of a kind of answer: their names, their wire names, and what says that they are absent.
+_members: dict[type[Answer], list[tuple[str, str, object]]] = {}
 _send, _bad_send = twin(Send), twin(BadSend)
+_DELIVERED = b'{"type":"delivered","messageId":'
+_encode = msgspec.json.Encoder().encode
 
 
 def decode_request(payload: bytes) -> tuple[Request, bytes]:
@@ -174,7 +180,31 @@ def encode_answer(answer: Answer) -> bytes:
     """
     if type(answer) is Delivered and answer.delivery is None and answer.outcome_known is answer.retryable is None:
         return _DELIVERED + quote(answer.message_id) + b"}"
+    flat = _flatten(answer)
+    if flat is not None:
+        try:
+            return msgspec.json.encode(flat)
+        except (UnicodeEncodeError, OverflowError):
+            # A lone surrogate, or an integer beyond 64 bits.
+            pass
     return slow_codec.encode(answer)
+
+
+def _flatten(answer: Answer) -> dict[str, Any] | None:
+    """The members of an answer of texts, integers and booleans in their order, ``None`` for any other."""
+    kind = type(answer)
+    members = _members.get(kind)
+    if members is None:
+        members = _members[kind] = [(field.name, field.wire_name, field.default) for field in answer.fields]
+    # Without the detour over each attribute; what is absent is not in it (``Record``).
+    given, flat = vars(answer), {"type": answer.type}
+    for name, wire_name, default in members:
+        value = given.get(name, default)
+        if value is not default:
+            if type(value) not in _FLAT:
+                return None
+            flat[wire_name] = value
+    return flat
 
 
 def frame_delivered(message_id: str) -> bytes:
@@ -182,10 +212,6 @@ def frame_delivered(message_id: str) -> bytes:
     quoted = quote(message_id)
     size = len(_DELIVERED) + len(quoted) + 1
     return b"".join((size.to_bytes(HEADER_BYTES, "big"), _DELIVERED, quoted, b"}"))
-
-
-_DELIVERED = b'{"type":"delivered","messageId":'
-_encode = msgspec.json.Encoder().encode
 
 
 def quote(text: str) -> bytes:

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
 # What one connection may bring in one turn of the loop (wire.md 14.6).
 READ_BYTES = 64 * 1024
+# What it may bring when half-received frames take all the room that they may: enough for ordinary frames to be whole,
+# so little that thousands who begin one now do not take that room once more.
+SHORT_READ_BYTES = 4 * 1024
 # Frames looked at in one turn, of the two thousand that 64 KiB may hold. Whoever speaks meanwhile waits for so many at
 # most: they take about as long as the round trip of one message. Fewer would cost throughput, since what a turn puts
 # out is one write.
 FRAMES_PER_TURN = 16
-# A held frame is reported again when it grew or shrank by this much: half of what the core may be behind by.
-_REPORT_STEP_BYTES = 32 * 1024
+# A held frame is reported again when it grew or shrank by this much, so the core is behind by less for each.
+_REPORT_STEP_BYTES = 8 * 1024
 
 
 class Connection:
@@ -82,10 +85,15 @@ class Connection:
         """Whether frames that were read may still have to be looked at."""
         return self._rest is not None
 
-    def receive(self) -> bytes:
-        """What the socket has, at most ``READ_BYTES``; empty when it has nothing or has ended."""
+    @property
+    def held_bytes(self) -> int:
+        """Bytes in memory of a frame that is not complete."""
+        return 0 if self._reader is None else self._reader.partial_bytes
+
+    def receive(self, most_bytes: int = READ_BYTES) -> bytes:
+        """What the socket has, at most so much; empty when it has nothing or has ended."""
         try:
-            received = self.socket.recv(READ_BYTES)
+            received = self.socket.recv(most_bytes)
         except BlockingIOError:
             return b""
         except OSError as error:
@@ -146,7 +154,7 @@ class Connection:
         return self._reader.feed(received)
 
     def _report_partial(self, observed: list[Event]) -> None:
-        held = 0 if self._reader is None else self._reader.partial_bytes
+        held = self.held_bytes
         if not held:
             self._reader = None
         before = self._reported_bytes

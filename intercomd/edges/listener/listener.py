@@ -15,15 +15,14 @@ from intercomd.core import effects
 from intercomd.core.events import (
     ConnectionAccepted,
     ConnectionClosed,
-    ConnectionsLost,
-    DeliveriesHeld,
     DeliveriesTaken,
     OutputProgressed,
 )
 from intercomd.edges.listener.codec import encode_answer, frame_delivered, join_rows
-from intercomd.edges.listener.connection import Connection
+from intercomd.edges.listener.connection import READ_BYTES, SHORT_READ_BYTES, Connection
 from intercomd.edges.listener.nonces import Nonces
 from intercomd.edges.listener.rounds import Rounds
+from intercomd.edges.listener.seen import Seen
 from libintercom.wire.frames import frame
 
 if TYPE_CHECKING:
@@ -55,6 +54,7 @@ class SocketListener:
         loop: asyncio.AbstractEventLoop,
         wall_ms: Callable[[], int],
         make_ids: MakeIds,
+        partial_bytes: int,
     ) -> None:
         self.acceptor, self._poller, self._loop = acceptor, poller, loop
         self._wall_ms, self._make_ids = wall_ms, make_ids
@@ -63,6 +63,8 @@ class SocketListener:
         self._connections: dict[int, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
         self._rounds = Rounds(loop, self._read_on)
+        # Bytes of all incomplete frames, and from how many on each connection is read in short pieces.
+        self._held_bytes, self._partial_bytes = 0, partial_bytes
         # Written to since the last flush: those with a message to deliver, and the others.
         self._recipients: dict[int, Connection] = {}
         self._others: dict[int, Connection] = {}
@@ -96,7 +98,7 @@ class SocketListener:
         if not (recipients or others or self._closing):
             return []
         taken: list[int] = []
-        seen: _Seen | None = None
+        seen: Seen | None = None
         if recipients:
             self._recipients = {}
             seen = self._write_all(recipients, taken, seen)
@@ -105,7 +107,7 @@ class SocketListener:
             seen = self._write_all(others, taken, seen)
         if seen is None and not self._closing:
             return [DeliveriesTaken(tuple(taken))] if taken else []
-        seen = seen or _Seen(taken)
+        seen = seen or Seen(taken)
         closing, self._closing = self._closing, {}
         for number, reason in closing.items():
             if number in self._connections:
@@ -152,10 +154,11 @@ class SocketListener:
             self._read(connection)
 
     def _read(self, connection: Connection) -> None:
-        received = connection.receive()
+        has_room = self._held_bytes < self._partial_bytes
+        received = connection.receive(READ_BYTES if has_room else SHORT_READ_BYTES)
         observed: list[Event] = []
         if received and not connection.is_new:
-            observed = connection.cut(received, self._wall_ms(), self._make_ids)
+            observed = self._look(connection, received)
             if observed and not (connection.ended or connection.has_more):
                 # The usual case: nothing is left over, and it is watched as before.
                 self._report(observed)
@@ -164,7 +167,7 @@ class SocketListener:
             if self.nonces.recognize(received):
                 connection.ended = "a self-check's probe"
             else:
-                observed = connection.cut(received, self._wall_ms(), self._make_ids)
+                observed = self._look(connection, received)
         if connection.ended and not connection.is_rejected:
             observed += self._finish(connection)
         self._settle_read(connection, observed)
@@ -174,7 +177,17 @@ class SocketListener:
         if connection.lost:
             self._settle_read(connection, self._hear_last(connection))
         else:
-            self._settle_read(connection, connection.cut_on(self._wall_ms(), self._make_ids))
+            self._settle_read(connection, self._look(connection))
+
+    def _look(self, connection: Connection, received: bytes = b"") -> list[Event]:
+        """The events in the first frames of what was received, or in the next ones of what was received before."""
+        before, at_ms = connection.held_bytes, self._wall_ms()
+        if received:
+            observed = connection.cut(received, at_ms, self._make_ids)
+        else:
+            observed = connection.cut_on(at_ms, self._make_ids)
+        self._held_bytes += connection.held_bytes - before
+        return observed
 
     def _settle_read(self, connection: Connection, observed: list[Event]) -> None:
         """What comes next from this connection: nothing, the frames left over, or what its socket brings."""
@@ -188,7 +201,7 @@ class SocketListener:
 
     def _finish(self, connection: Connection) -> list[Event]:
         """A peer's end: offer once more what waits for it, then close."""
-        seen = _Seen()
+        seen = Seen()
         try:
             connection.output.write(seen.taken)
         except OSError:
@@ -235,7 +248,9 @@ class SocketListener:
     def _acknowledge(self, effect: effects.Acknowledge) -> None:
         connection = self._connections.get(effect.conn)
         if connection is not None and not connection.lost and effect.conn not in self._closing:
-            connection.output.append(b"".join(map(frame_delivered, effect.message_ids)))
+            ids = effect.message_ids
+            framed = frame_delivered(ids[0]) if len(ids) == 1 else b"".join(map(frame_delivered, ids))
+            connection.output.append(framed)
             self._others[effect.conn] = connection
 
     def _answer(self, effect: effects.Write) -> None:
@@ -256,15 +271,15 @@ class SocketListener:
             self._last_answer = (answer, frame(encode_answer(answer)))
         return self._last_answer[1]
 
-    def _write_all(self, connections: dict[int, Connection], taken: list[int], seen: _Seen | None) -> _Seen | None:
+    def _write_all(self, connections: dict[int, Connection], taken: list[int], seen: Seen | None) -> Seen | None:
         """Write to each; what is seen beside tokens taken is made when there is something."""
         for connection in connections.values():
             if connection.lost or not connection.output.write_at_once(taken):
-                seen = seen or _Seen(taken)
+                seen = seen or Seen(taken)
                 self._write(connection, seen)
         return seen
 
-    def _write(self, connection: Connection, seen: _Seen) -> None:
+    def _write(self, connection: Connection, seen: Seen) -> None:
         """Offer a connection's output to the kernel, unless it is known to take nothing now."""
         output, already = connection.output, len(seen.taken)
         if connection.number not in self._connections or connection.lost:
@@ -289,7 +304,7 @@ class SocketListener:
     def _write_more(self, connection: Connection) -> None:
         """A blocked socket takes bytes again."""
         output, before = connection.output, connection.output.waiting_bytes
-        seen = _Seen()
+        seen = Seen()
         try:
             if output.write(seen.taken):
                 self._watch(connection)
@@ -317,7 +332,7 @@ class SocketListener:
             self._recipients.pop(effect.conn, None)
             self._others.pop(effect.conn, None)
 
-    def _lose_peer(self, connection: Connection, error: OSError, seen: _Seen) -> None:
+    def _lose_peer(self, connection: Connection, error: OSError, seen: Seen) -> None:
         """A peer that left before it heard everything may have said something before that: hear it, then close."""
         connection.lost = f"writing failed ({error.strerror})"
         connection.reads_left = _LAST_READS
@@ -335,10 +350,10 @@ class SocketListener:
         """A little more of a connection whose peer is gone; when there is nothing more, its end."""
         observed: list[Event] = []
         if connection.has_more:
-            observed = connection.cut_on(self._wall_ms(), self._make_ids)
+            observed = self._look(connection)
         elif connection.reads_left and not connection.ended and (received := connection.receive()):
             connection.reads_left -= 1
-            observed = connection.cut(received, self._wall_ms(), self._make_ids)
+            observed = self._look(connection, received)
         else:
             connection.ended = connection.ended or connection.lost
         return [*observed, self._end(connection, connection.lost)] if connection.ended else observed
@@ -347,6 +362,7 @@ class SocketListener:
         """Close a socket for good; what waited for it is lost."""
         del self._connections[connection.number], self._by_fd[connection.fd]
         connection.is_paused = True
+        self._held_bytes -= connection.held_bytes
         self._rounds.remove(connection)
         self._poller.watch(connection.fd, reading=False, writing=False)
         connection.socket.close()
@@ -362,24 +378,3 @@ class SocketListener:
         effects.PauseReading: _pause,
         effects.ResumeReading: _resume,
     }
-
-
-class _Seen:
-    """What writing showed: tokens taken, tokens held after a first try, peers lost, and the rest as events."""
-
-    __slots__ = ("held", "lost", "rest", "taken")
-
-    def __init__(self, taken: list[int] | None = None) -> None:
-        self.taken: list[int] = [] if taken is None else taken
-        self.held: list[int] = []
-        self.lost: list[int] = []
-        self.rest: list[Event] = []
-
-    def events(self) -> list[Event]:
-        """All of it in the order in which the core must hear it: what was delivered before whose socket ended."""
-        observed: list[Event] = [DeliveriesTaken(tuple(self.taken))] if self.taken else []
-        if self.held:
-            observed.append(DeliveriesHeld(tuple(self.held)))
-        if len(self.lost) > 1:
-            observed.append(ConnectionsLost(tuple(self.lost)))
-        return observed + self.rest

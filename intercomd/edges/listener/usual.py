@@ -1,8 +1,8 @@
 """Sends as nearly every client writes them, decoded in one step instead of five.
 
-Owns recognizing and decoding them. Whatever is not recognized is no judgement: it goes the long way (``codec``). What is
-recognized obeys the same rules: the decoder proves each by type (``twins.USUAL``), so that nothing is left to check but
-what concerns two members.
+Owns recognizing and decoding them. Not to be recognized is no judgement: such a frame goes the long way (``codec``).
+What is recognized obeys the same rules: the decoder proves each by type (``twins.USUAL``), so that nothing is left to
+check but what concerns two members.
 """
 
 from __future__ import annotations

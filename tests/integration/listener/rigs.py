@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 AT_MS = 1_700_000_000_000
 IDS = ("id-one", "id-two")
+# More than any test holds by the way.
+PARTIAL_BYTES = 4 * 1024 * 1024
 # A payload that stuffs the kernel's buffer and is no answer.
 _STUFFING = b" "
 
@@ -104,7 +106,7 @@ class RealRig:
     def __init__(self, loop: asyncio.AbstractEventLoop, poller: Poller) -> None:
         self.loop = loop
         self.acceptor = PlayedAcceptor()
-        self.listener = SocketListener(self.acceptor, poller, loop, lambda: AT_MS, lambda: IDS)  # type: ignore[arg-type]
+        self.listener = SocketListener(self.acceptor, poller, loop, lambda: AT_MS, lambda: IDS, PARTIAL_BYTES)  # type: ignore[arg-type]
         self.observed: list[Event] = []
         self.listener.start(self.observed.extend)
         self.peers: dict[int, PlayedPeer] = {}

@@ -17,15 +17,16 @@ from intercomd.core.events import (
     FrameRejected,
     OutputProgressed,
 )
-from intercomd.edges.listener.connection import READ_BYTES
+from intercomd.edges.listener.connection import READ_BYTES, SHORT_READ_BYTES
 from libintercom.endpoint import PROBE_NONCE_BYTES, PROBE_PREAMBLE
 from libintercom.wire.answers import Delivered, ErrorAnswer
 from libintercom.wire.frames import encode_json, frame
 from libintercom.wire.requests import Health, Register
-from tests.integration.listener.rigs import AT_MS, IDS
+from tests.integration.listener.rigs import AT_MS, IDS, PARTIAL_BYTES
 from tests.support import sayings as say
 
 if TYPE_CHECKING:
+    from intercomd.core.events import Event
     from tests.integration.listener.rigs import RealRig
 
 ROW = b'{"id":"a"}'
@@ -74,6 +75,46 @@ def test_a_large_frame_comes_in_steps_and_whole(real: RealRig) -> None:
     assert begun[:-1] == sorted(begun[:-1])
     # No turn brings more than one read.
     assert all(later - earlier <= READ_BYTES for earlier, later in itertools.pairwise(begun))
+
+
+def test_without_room_for_half_frames_everybody_is_read_in_short_pieces(real: RealRig) -> None:
+    large = health("x" * 900_000)
+    holders = [real.connect() for _ in range(PARTIAL_BYTES // len(large) + 1)]
+    for conn in holders:
+        fill(real, conn, large[:-1])
+    held = sum(event.held_bytes for event in last_of_each(real.observed).values())
+    assert held > PARTIAL_BYTES
+    real.pop_observed()
+    late = real.connect()
+    real.peers[late].theirs.send(large[:60_000])
+    real.run_until(lambda: real.observed, "the first piece")
+    assert real.observed[0] == FrameBegun(late, SHORT_READ_BYTES)
+    # An ordinary frame comes whole, and when there is room again, so do the others.
+    modest = real.connect()
+    real.peers[modest].theirs.send(health("m"))
+    real.run_until(lambda: heard(modest, "m") in real.observed, "a modest frame")
+    for conn in holders:
+        real.peers[conn].theirs.close()
+    real.run_until(lambda: sum(isinstance(e, ConnectionClosed) for e in real.observed) == len(holders), "room")
+    seen = real.connect()
+    real.peers[seen].theirs.send(large[:60_000])
+    real.run_until(lambda: FrameBegun(seen, 60_000) in real.observed, "a long piece")
+
+
+def fill(real: RealRig, conn: int, raw: bytes) -> None:
+    """Send all of it, while the listener reads."""
+    sent = 0
+    while sent < len(raw):
+        try:
+            sent += real.peers[conn].theirs.send(raw[sent : sent + 100_000])
+        except BlockingIOError:
+            seen = len(real.observed)
+            real.run_until(lambda seen=seen: len(real.observed) > seen, "the listener to read")
+    real.run_until(lambda: last_of_each(real.observed)[conn].held_bytes >= sent - READ_BYTES, "the last piece")
+
+
+def last_of_each(observed: list[Event]) -> dict[int, FrameBegun]:
+    return {event.conn: event for event in observed if isinstance(event, FrameBegun)}
 
 
 def test_nothing_behind_a_bad_frame_is_heard_until_the_core_closes(real: RealRig) -> None:

@@ -13,7 +13,7 @@ from libintercom.wire.frames import encode_json, frame
 from tests.support import sayings as say
 from tests.trials.load.peers import Peer, Peers
 from tests.trials.load.refusals import untruth
-from tests.trials.load.stage import Load, press, stage
+from tests.trials.load.stage import Load, stage
 from tests.trials.load.vitals import MIB
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _SPARE_BYTES = 2 * _MB
 # Times of the second trial; the ordinary ones are 20 s and 120 s.
 _STALLED_S, _DISCONNECT_S = 0.6, 1.6
 _PATIENCE_S = 20.0
+# A flood that is read more slowly than this, by a broker that is allowed 16 MiB a second of each sender, has stopped.
+_SLOWEST_MB_PER_S = 1.0
 # The kernel has it, or the broker.
 _ACCEPTED = ("delivered", "delivery_queued")
 
@@ -118,12 +120,14 @@ def stop_reading(report: Report, scale: Scale) -> None:
         pressed = []
 
         def work(load: Load) -> None:
+            end = time.monotonic() + _PATIENCE_S + scale.flood_mb / _SLOWEST_MB_PER_S
             while not load.is_over.is_set() or flood.written_bytes < scale.flood_mb * _MB:
+                assert time.monotonic() < end, f"the broker read {flood.written_bytes / _MB:.0f} MB and no more"
                 flood.turn()
                 load.has_begun.set()
             flood.settle()
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         grown_bytes = at.vitals.peak_bytes - before_bytes
         calm.append(at.pair.measure(scale.pair_messages))
         _tell(report, flood)
@@ -150,7 +154,7 @@ def never_read(report: Report, scale: Scale) -> None:
             flood.settle()
             peers.turn_until(lambda: flood.letters >= flood.queued, "a dead letter for everything that was queued")
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         _tell(report, flood)
         letters = sum(sender.heard["dead_letter"] for sender in flood.senders)
         report.say(f"queued {len(flood.queued)}, dead letters {letters}")

@@ -14,7 +14,7 @@ from libintercom.wire.frames import encode_json, frame
 from tests.support import sayings as say
 from tests.trials.load.peers import Peer, Peers
 from tests.trials.load.refusals import untruth
-from tests.trials.load.stage import Load, Stage, press, stage
+from tests.trials.load.stage import Load, Stage, stage
 from tests.trials.load.vitals import MIB
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _BATCH_BYTES = 80 * 1024
 # which it is read no further.
 _INPUT_BYTES = 3 * 64 * 1024
 _SPARE_BYTES = 2 * _MB
+# Lists that may be unanswered: each answer is some 30 KB, and waiting for thousands of them shows nothing more.
+_LISTS_AT_ONCE, _LIST_BYTES = 600, 8 * 1024
 # Until everything that was said is read: at the slowest rate for input, 16 MiB a second, with much to spare.
 _SETTLED_S = 60.0
 # Connections that a session of nonsense has at once.
@@ -66,16 +68,17 @@ class Greedy:
     """One greedy session and what it was told."""
 
     def __init__(self, path: str, peers: Peers, report: Report, kind: str) -> None:
-        self._peers, self._report, self._make = peers, report, TALK[kind]
+        self._peers, self._report, self._kind, self._make = peers, report, kind, TALK[kind]
         (self.target,) = peers.join(path, [say.register("target", id="greed-target", status="idle")])
         (self.peer,) = peers.join(path, [say.register(_NAME, id=_NAME, ext=1)], on_frame=self._hear)
         self.said = 0
         self.refusals: list[say.Object] = []
 
     def turn(self) -> None:
-        if not self.peer.is_writing:
+        is_waiting = self._kind == "lists" and self.said - self.peer.heard["sessions"] > _LISTS_AT_ONCE
+        if not self.peer.is_writing and not is_waiting:
             batch = b""
-            while len(batch) < _BATCH_BYTES:
+            while len(batch) < (_LIST_BYTES if self._kind == "lists" else _BATCH_BYTES):
                 self.said += 1
                 batch += frame(encode_json(self._make(self.said)))
             self.peer.say_bytes(batch)
@@ -121,7 +124,7 @@ def _press_with(at: Stage, peers: Peers, scale: Scale, kind: str) -> None:
                 load.has_begun.set()
         greedy.settle()
 
-    press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+    at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
     grown_bytes = at.vitals.peak_bytes - before_bytes
     told = ", ".join(f"{count:,} {word}" for word, count in sorted(greedy.peer.heard.items()))
     report.say(f"{kind}: {greedy.said:,} frames, {greedy.peer.written_bytes / _MB:.0f} MB; told {told}")
@@ -153,7 +156,7 @@ def talk_nonsense(report: Report, scale: Scale) -> None:
                     if peer.has_ended:
                         peers.drop(peer)
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         report.say(f"{count:,} connections of nonsense")
         at.judge_pair(calm, pressed[0], "nonsense")
         for peer in peers:

@@ -15,7 +15,7 @@ from libintercom.wire.frames import MAX_FRAME_BYTES, frame
 from tests.support import sayings as say
 from tests.trials.load.hostile_frames import KINDS, TARGET
 from tests.trials.load.peers import Peer, Peers
-from tests.trials.load.stage import Load, Stage, press, stage
+from tests.trials.load.stage import Load, Stage, stage
 from tests.trials.load.vitals import MIB
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def be_hostile(report: Report, scale: Scale) -> None:
                 while time.monotonic() < began_s + said * pace_s:
                     peers.turn(began_s + said * pace_s - time.monotonic())
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         grown_bytes = max(attack.peak_bytes.values()) - before_bytes
         shown = f"{min(said, len(KINDS))} of {len(KINDS)} kinds"
         report.say(f"{said:,} frames of {shown}; processor time each, the others' messages included:")

@@ -52,6 +52,18 @@ PLANTS = {
         Bucket.wait_s = lambda self, now, wanted: 0.05
         """,
     ),
+    "what is held of a frame is there twice": Plant(
+        "half-frames",
+        "growth",
+        """
+        from libintercom.wire.frames import FrameReader
+        hold, kept = FrameReader._hold, []
+        def keep(self, part):
+            kept.append(bytearray(part))
+            hold(self, part)
+        FrameReader._hold = keep
+        """,
+    ),
     "a slow frame has too little time": Plant(
         "slow-clients",
         "ended before their time",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.support import sayings as say
 from tests.trials.load.peers import Peer, Peers
-from tests.trials.load.stage import Latency, Load, Stage, press, stage
+from tests.trials.load.stage import Latency, Load, Stage, stage
 from tests.trials.load.vitals import MIB
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def soak(report: Report, scale: Scale) -> None:
                 residents.append(at.vitals.resident_bytes)
 
         with at.pair.going_on(_PAUSE_MS, pressed):
-            press(work, lambda: None)
+            at.press(work, lambda: None)
         _judge_books(report, scene)
         grown_bytes = residents[1] - residents[0]
         report.figure("growth over the last two thirds", grown_bytes / MIB, "MiB", bar=_FLAT_BYTES / MIB)

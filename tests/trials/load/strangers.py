@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from intercomd.core.limits import Limits
 from tests.support import sayings as say
 from tests.trials.load.peers import Peer, Peers
-from tests.trials.load.stage import Load, Stage, press, stage
+from tests.trials.load.stage import Load, Stage, stage
 
 if TYPE_CHECKING:
     from tests.trials.load.report import Report
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # The ordinary time to register is 5 s.
 _REGISTER_S = 0.5
-_LATE_S = 5.0
+# What a busy machine may be late.
+_LATE_S = 10.0
 _HONEST = 20
 # Accepted in one turn of the loop before the core hears of it.
 _ACCEPTS_PER_TURN = 16
@@ -61,7 +62,7 @@ def crowd_the_door(report: Report, scale: Scale) -> None:
             report.expect(shortest_s >= _REGISTER_S, f"a stranger was closed after {shortest_s:.2f} s")
             _judge_honest(report, honest)
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         bar = Limits().max_unregistered + _ACCEPTS_PER_TURN
         report.figure("strangers inside at once", most_inside, "connections", bar=bar)
         at.judge_pair(calm, pressed[0], "strangers")
@@ -98,7 +99,7 @@ def run_out(report: Report, scale: Scale) -> None:
                 )
             report.say(f"{_GUESTS} guests for {_DESCRIPTORS} descriptors: {inside} at once, the others as they left")
 
-        press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
+        at.press(work, lambda: pressed.append(at.pair.measure(scale.pair_messages)))
         at.judge_pair(calm, pressed[0], "out of descriptors")
         _leave_all(at, peers, descriptors)
 

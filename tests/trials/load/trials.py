@@ -34,7 +34,7 @@ TRIALS: dict[str, Callable[[Report, Scale], None]] = {
 
 def run(name: str, scale: Scale, plant: str = "") -> Report:
     """One trial; its report. ``plant`` is a folder with a fault for its broker."""
-    report = Report(name, plant)
+    report = Report(name, plant, is_timed=scale.is_timed)
     try:
         TRIALS[name](report, scale)
     except (AssertionError, OSError) as error:

@@ -14,8 +14,10 @@ FULL_FRAMES = 1_000_000
 def main() -> int:
     command = Command("mutation", __doc__, frames=FULL_FRAMES)
     siege = besiege(command.options.frames, random.Random(command.seed), command.say)
-    command.say(f"{siege.frames:,} frames on {siege.connections:,} connections: {dict(siege.kinds)}")
-    command.say(f"{siege.exchanges:,} exchanges of the others; memory grew by {siege.growth_bytes:,} bytes at the end")
+    command.say(f"{siege.frames:,} frames on {siege.connections:,} connections:")
+    for kind, count in sorted(siege.kinds.items()):
+        command.say(f"  {kind}: {count:,}")
+    command.say(f"{siege.passed_on:,} frames came to the witness; {siege.exchanges:,} exchanges of the others")
     return command.end(siege.violations)
 
 

@@ -14,10 +14,11 @@ from intercomd.edges.listener import codec
 from intercomd.edges.listener.codec import OPAQUE
 from libintercom.errors import InvalidFrame
 from libintercom.wire import codec as plain_codec
-from libintercom.wire.answers import ANSWERS, Delivered, DeliveryFailed
+from libintercom.wire.answers import ANSWERS, Answer, Delivered, DeliveryFailed
 from libintercom.wire.frames import decode_json, encode_json
-from libintercom.wire.record import dump_record
+from libintercom.wire.record import ABSENT, dump_record, nullable, optional
 from libintercom.wire.requests import REQUESTS, BadSend, Presence, Register, Request, Send
+from libintercom.wire.values import COUNT, STRING
 from tests.support import sayings as say
 from tests.support.codecs import agree, both
 from tests.support.wire_records import messages, records
@@ -69,6 +70,32 @@ def test_a_plain_acknowledgement_is_written_to_the_byte() -> None:
     assert codec.encode_answer(full) == plain_codec.encode(full)
     for partial in (Delivered(message_id="m", retryable=False), Delivered(message_id="m", outcome_known=False)):
         assert codec.encode_answer(partial) == plain_codec.encode(partial)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        DeliveryFailed(message_id="m", reason="r", code="not_found", retryable=False, outcome_known=True, count=3),
+        DeliveryFailed(message_id="m", reason="a \ud83d alone"),
+        DeliveryFailed(message_id="m", reason='\U0001f600 \x00 \x7f \u2028 \\ " / \t'),
+        DeliveryFailed(message_id="m", reason="r", count=2**64, limit=-(2**63)),
+        DeliveryFailed(message_id="m", reason="r", count=0.1, limit=1e22),
+    ],
+)
+def test_a_refusal_is_written_in_the_other_codecs_order_and_values(answer: DeliveryFailed) -> None:
+    """A flood is answered with refusals, so that they have a short way; whatever is odd takes the other one."""
+    ours, theirs = (decode_json(encode(answer)) for encode in (codec.encode_answer, plain_codec.encode))
+    assert list(ours.items()) == list(theirs.items())
+
+
+def test_a_null_is_written_and_what_is_absent_is_not() -> None:
+    class Cleared(Answer):
+        type = "cleared"
+        label: str | None = nullable(STRING, default=ABSENT)
+        count: int | None = optional(COUNT, default=None)
+
+    assert codec.encode_answer(Cleared(label=None, count=None)) == b'{"type":"cleared","label":null}'
+    assert codec.encode_answer(Cleared(count=1)) == b'{"type":"cleared","count":1}'
 
 
 def test_an_answer_with_a_number_that_is_not_finite_is_refused() -> None:
