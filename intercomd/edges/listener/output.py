@@ -150,8 +150,7 @@ class Output:
         """Drop what the kernel took."""
         pieces, tokens = self._pieces, self._tokens
         if sent == self.waiting_bytes:
-            # Nothing was left of an earlier try where nothing was blocked: then these are all the tokens there are.
-            taken += [token for token in tokens if token is not None] if self.is_blocked else self._fresh
+            taken += [token for token in tokens if token is not None]
             self._pieces, self._tokens = [], []
             self.waiting_bytes = 0
             return

@@ -49,6 +49,55 @@ def sees(roster: Roster, viewer: str) -> list[str]:
     return [found.peer_id for found in roster.visible_to(registered(viewer))]
 
 
+_ROW_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["join", "leave", "rename", "hear", "exchange", "stall", "list", "list plain"]),
+        st.sampled_from(["main", "other", "root", "child", "twin"]),
+        st.sampled_from(["a", "b", "c"]),
+    ),
+    max_size=25,
+)
+_LINEAGES: dict[str, dict[str, str]] = {
+    "root": {"root_session_id": "root"},
+    "child": {"root_session_id": "root", "parent_session_id": "root"},
+    "twin": {"root_session_id": "root", "parent_session_id": "root"},
+}
+
+
+def change_row(roster: Roster, one: Session, step: str, name: str, at_ms: int) -> None:
+    if step == "rename":
+        roster.change(one, one.registered.replace(name=name))
+    elif step == "hear":
+        one.row.seen(at_ms)
+    elif step == "exchange":
+        one.row.exchanged(at_ms)
+    elif step == "stall":
+        one.row.stall(is_stalled=not one.row.is_stalled)
+
+
+@given(_ROW_STEPS)
+def test_the_rows_kept_for_lists_are_those_of_everybody_now(steps: list[tuple[str, str, str]]) -> None:
+    roster, present = Roster(), {}
+    for at_ms, (step, peer_id, name) in enumerate(steps, 2_000_000_000_000):
+        if step == "join" and peer_id not in present:
+            present[peer_id] = Session(
+                len(present) + at_ms,
+                peer_id,
+                Registration(cwd="/", model="m", name=name, **_LINEAGES.get(peer_id, {})),
+                RowBytes(peer_id, Registration(cwd="/", model="m", name=name), "epoch", at_ms),
+            )
+            roster.join(present[peer_id])
+        elif step == "leave" and peer_id in present:
+            roster.leave(present.pop(peer_id))
+        elif peer_id in present:
+            change_row(roster, present[peer_id], step, name, at_ms)
+        viewer = Registration(cwd="/", model="m", **_LINEAGES.get(peer_id, {}))
+        if step.startswith("list"):
+            is_extended = step == "list"
+            rows = [one.row.render(is_extended=is_extended) for one in roster.visible_to(viewer)]
+            assert roster.rows_for(viewer, is_extended=is_extended) == rows
+
+
 @pytest.mark.parametrize(("viewer", "other"), list(itertools.product(LINEAGES, repeat=2)))
 def test_every_pair_of_lineages(viewer: str, other: str) -> None:
     assert may_see(registered(viewer), registered(other)) is rule(viewer, other)
