@@ -127,10 +127,10 @@ class Dedupe:
         own.line.extend(fresh.values())
         line.extend(fresh.values())
         self._size += len(fresh)
-        while len(own.known) > limits.dedupe_per_sender:
-            self._drop_oldest(own.line)
-        while self._size > limits.dedupe_total:
-            self._drop_oldest(line)
+        if len(own.known) > limits.dedupe_per_sender:
+            self._drop_oldest(own.line, len(own.known) - limits.dedupe_per_sender)
+        if self._size > limits.dedupe_total:
+            self._drop_oldest(line, self._size - limits.dedupe_total)
         # Two out for one in: what has expired leaves without a search.
         for _round in range(2 * len(fresh)):
             if not line or (line[0].own is not None and line[0].expires_at > now):
@@ -153,10 +153,12 @@ class Dedupe:
         if known is not None:
             self._drop(known)
 
-    def _drop_oldest(self, line: Line) -> None:
-        while line[0].own is None:
-            line.popleft()
-        self._drop(line.popleft())
+    def _drop_oldest(self, line: Line, count: int) -> None:
+        while count:
+            known = line.popleft()
+            if known.own is not None:
+                self._drop(known)
+                count -= 1
 
     def _drop(self, known: Remembered) -> None:
         own = known.own
