@@ -31,6 +31,8 @@ _BROKEN = re.compile(rb"\\u[dD](?![0-9a-fA-F]{3})")
 _SENTINELS = range(0xE000, 0xF900)
 # Guesses before every candidate is looked for: no honest peer has used even one.
 _GUESSES = 8
+# Nothing is secret: one that is in use is not taken. Of our own, since the common one may be seeded by somebody.
+_choose = random.Random().choice  # noqa: S311 - see above
 # Any of them, in a payload in lower case: as itself, or escaped.
 _USED = re.compile(rb"\xee[\x80-\xbf]{2}|\xef[\x80-\xa3][\x80-\xbf]|\\u(?:e[0-9a-f]|f[0-8])[0-9a-f]{2}")
 _ESCAPED_BYTES = len(rb"\ue000")
@@ -78,7 +80,7 @@ def _unused_character(payload: bytes) -> str:
     # Bytes of characters beyond ASCII stay what they are.
     lowered = payload.lower()
     for _guess in range(_GUESSES):
-        guess = random.choice(_SENTINELS)  # noqa: S311 - nothing is secret: one that is in use is not taken
+        guess = _choose(_SENTINELS)
         if chr(guess).encode() not in lowered and b"\\u%04x" % guess not in lowered:
             return chr(guess)
     used = {_code(found) for found in set(_USED.findall(lowered))}
