@@ -22,8 +22,8 @@ class Listener(Protocol):
     def start(self, report: Report) -> None:
         """Begin to accept and read."""
 
-    def apply(self, effect: Effect) -> None:
-        """Carry out one effect on connections or on accepting; writing is only queued until ``flush``."""
+    def action(self, kind: type[Effect]) -> Callable[[Any], None]:
+        """What carries out effects of a kind on connections or on accepting; writing only queues until ``flush``."""
 
     def flush(self) -> list[Event]:
         """Write what was queued, recipients before acknowledgements; return what was observed.

@@ -43,6 +43,8 @@ _MAX_BUGS = 100
 
 _FOR_LISTENER = (
     effects.Deliver,
+    effects.DeliverAll,
+    effects.Acknowledge,
     effects.Write,
     effects.WriteRows,
     effects.Close,
@@ -74,7 +76,7 @@ class Shell:
         self.exit_status: int | None = None
         self._ended: asyncio.Future[int] | None = None
         self._apply: dict[type[Any], Callable[[Any], None]] = {
-            **dict.fromkeys(_FOR_LISTENER, listener.apply),
+            **{kind: listener.action(kind) for kind in _FOR_LISTENER},
             effects.Store: spool.apply,
             effects.Forget: spool.apply,
             effects.Log: self._write_log,
@@ -122,22 +124,26 @@ class Shell:
     def _take_turn(self) -> None:
         """Apply what is left to apply, handle what is queued and flush, until nothing is observed any more."""
         queue, apply, handle, flush = self._queue, self._apply, self._core.handle, self._listener.flush
+        for effect in self._steps:
+            apply[type(effect)](effect)
         while True:
-            for effect in self._steps:
-                apply[type(effect)](effect)
-            if queue:
-                self._cause = queue.popleft()
-                self._steps = iter(handle(self._cause, self._now))
-                continue
+            while queue:
+                self._cause = cause = queue.popleft()
+                self._steps = steps = iter(handle(cause, self._now))
+                for effect in steps:
+                    apply[type(effect)](effect)
             self._cause = None
-            self._now = max(self._now, self._clock.now())
             if self._is_due:
                 self._is_due = False
-                self._steps = iter(self._handle_deadline())
+                self._now = max(self._now, self._clock.now())
+                self._steps = steps = iter(self._handle_deadline())
+                for effect in steps:
+                    apply[type(effect)](effect)
                 continue
-            queue.extend(flush())
-            if not queue:
+            observed = flush()
+            if not observed:
                 break
+            queue.extend(observed)
         if self.exit_status is None:
             self._arm()
         else:

@@ -28,13 +28,13 @@ class Counters:
         self.held = dict.fromkeys(GAUGES, 0)
         self.refused: dict[str, int] = {}
 
-    def accept(self, place: str) -> None:
-        """A message was accepted and came straight to a terminal or a gauge."""
-        self.counts["accepted"] += 1
+    def accept(self, place: str, count: int = 1) -> None:
+        """Messages were accepted and came straight to a terminal or a gauge."""
+        self.counts["accepted"] += count
         if place in self.held:
-            self.held[place] += 1
+            self.held[place] += count
         else:
-            self.counts[place] += 1
+            self.counts[place] += count
 
     def move(self, gauge: str, place: str) -> None:
         """An accepted message left a gauge for a terminal or another gauge."""

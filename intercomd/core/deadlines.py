@@ -47,8 +47,10 @@ class Deadlines:
 
     def next_at(self) -> float | None:
         """When the earliest deadline is due."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        if heap and self._at.get(heap[0][2]) != heap[0][0]:
+            self._drop_stale()
+        return heap[0][0] if heap else None
 
     def take_due(self, now: float) -> Key | None:
         """Remove and return one key that is due, earliest first."""

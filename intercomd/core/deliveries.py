@@ -6,18 +6,20 @@ what was observed (wire.md 14.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from intercomd.core.effects import Deliver
+from intercomd.core.dedupe import message_key
+from intercomd.core.effects import Acknowledge, Deliver, DeliverAll
 from intercomd.core.refusals import HELD, KEPT, PARKED, RECIPIENT_LEFT, STAGED, for_dialect, refusal
 from libintercom.wire.answers import Delivered, DeliveryQueued
 from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
 from libintercom.wire.messages import SIBLING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from intercomd.core.asks import Ask
-    from intercomd.core.dedupe import MessageKey, Remembered
+    from intercomd.core.dedupe import Remembered
     from intercomd.core.obligations import Obligations
     from intercomd.core.roster import Connection, Session
     from intercomd.core.state import State
@@ -41,26 +43,47 @@ class Origin(Protocol):
         """The recipient's socket is gone, and what was not taken with it."""
 
 
-@dataclass(slots=True, eq=False)
 class Delivery:
-    """One message on its way to a socket. ``gauge`` is where it is counted; ``""`` until it is accepted."""
+    """One message on its way to a socket.
 
-    token: int
-    # Who sent it; it may have left since.
-    sender: Session
-    message_id: str
-    recipient: Connection
-    recipient_id: str
-    size_bytes: int
-    # What is remembered of it, to be told how it was answered; None when it was answered before (staged).
-    known: Remembered | None
-    key: MessageKey
-    ask: Ask | None
-    gauge: str
-    # Connections to acknowledge to: more than one when the same send came again in the same turn.
-    askers: list[int] = field(default_factory=list)
-    # What is counted as parked stays in the spool, and in that gauge, until it was taken.
-    origin: Origin | None = None
+    ``sender`` and ``recipient_id`` may have left since. ``known`` is what is remembered of it, to be told how it was
+    answered; None when it was answered before (staged). ``gauge`` is where it is counted; ``""`` until it is accepted.
+    What is counted as parked stays in the spool, and in that gauge, until it was taken.
+    ``again`` are the connections that sent it again before it was settled: they are answered too. ``origin`` is told
+    how it ended.
+    """
+
+    __slots__ = (
+        "again",
+        "ask",
+        "gauge",
+        "known",
+        "message_id",
+        "origin",
+        "recipient",
+        "recipient_id",
+        "sender",
+        "size_bytes",
+        "token",
+    )
+
+    def __init__(
+        self,
+        token: int,
+        sender: Session,
+        message_id: str,
+        recipient: Connection,
+        recipient_id: str,
+        size_bytes: int,
+        known: Remembered | None,
+        ask: Ask | None = None,
+    ) -> None:
+        self.token, self.sender, self.message_id = token, sender, message_id
+        self.recipient, self.recipient_id, self.size_bytes = recipient, recipient_id, size_bytes
+        self.known, self.ask = known, ask
+        self.gauge = ""
+        self.origin: Origin | None = None
+        self.again: list[int] | None = None
 
 
 class Deliveries:
@@ -79,6 +102,11 @@ class Deliveries:
         self._last_token += 1
         return self._last_token
 
+    @property
+    def last_token(self) -> int:
+        """Those behind it are for ``start_all``."""
+        return self._last_token
+
     def start(self, delivery: Delivery, sender_row: bytes, message: bytes) -> None:
         """Put a message on its way."""
         state, token, recipient = self._state, delivery.token, delivery.recipient
@@ -87,9 +115,64 @@ class Deliveries:
         state.quotas.hold(recipient, delivery.size_bytes)
         state.turn.effects.append(Deliver(recipient.conn, token, sender_row, message))
 
+    def start_all(self, started: list[Delivery], size_bytes: int, sender_row: bytes, messages: list[bytes]) -> None:
+        """Put messages of one sender to one recipient on their way: their tokens follow ``last_token``."""
+        state, recipient = self._state, started[0].recipient
+        open_, waiting, token = self._open, recipient.tokens, self._last_token
+        for delivery in started:
+            token = delivery.token
+            open_[token] = delivery
+            waiting[token] = None
+        tokens = range(self._last_token + 1, token + 1)
+        self._last_token = token
+        state.quotas.hold(recipient, size_bytes, len(started))
+        state.turn.effects.append(DeliverAll(recipient.conn, tokens, sender_row, messages))
+
     def repeat(self, token: int, conn: int) -> None:
         """The same send came again before the first was settled: both are answered then."""
-        self._open[token].askers.append(conn)
+        delivery = self._open[token]
+        delivery.again = [*(delivery.again or ()), conn]
+
+    def taken_all(self, tokens: Iterable[int]) -> None:
+        """The kernel has all of these: delivered. Neighbours of one sender are acknowledged together."""
+        state, open_ = self._state, self._open
+        asker: Session | None = None
+        ids: list[str] = []
+        count = size_bytes = 0
+        for token in tokens:
+            delivery = open_.get(token)
+            if (
+                delivery is None
+                or delivery.gauge
+                or delivery.again
+                or delivery.known is None
+                or delivery.origin is not None
+                or (delivery.sender is not asker and not self._is_plain(delivery.sender))
+            ):
+                # Its origin may go on with what comes next, by what there is room for now.
+                state.quotas.held_bytes -= size_bytes
+                asker, size_bytes = None, 0
+                self.taken(token)
+                continue
+            if delivery.sender is not asker:
+                asker, ids = delivery.sender, []
+                state.turn.effects.append(Acknowledge(asker.conn, ids))
+            ids.append(delivery.message_id)
+            delivery.known.answer = ANSWERED_DELIVERED
+            del open_[token]
+            recipient = delivery.recipient
+            del recipient.tokens[token]
+            recipient.held_messages -= 1
+            recipient.held_bytes -= delivery.size_bytes
+            size_bytes += delivery.size_bytes
+            count += 1
+        state.quotas.held_bytes -= size_bytes
+        state.counters.accept("delivered", count)
+
+    def _is_plain(self, sender: Session) -> bool:
+        """Whether a sender is there still, and told of a delivery by a frame that says nothing else."""
+        connection = self._state.roster.connections.get(sender.conn)
+        return connection is not None and connection.session is sender and sender.dialect != SIBLING
 
     def taken(self, token: int) -> None:
         """The kernel has all of it: delivered."""
@@ -146,8 +229,9 @@ class Deliveries:
 
     def _fail(self, delivery: Delivery) -> None:
         state = self._state
-        if state.dedupe.find(delivery.key, state.turn.now) is delivery.known:
-            state.dedupe.forget(delivery.key)
+        key = message_key(delivery.sender.peer_id, delivery.message_id)
+        if state.dedupe.find(key, state.turn.now) is delivery.known:
+            state.dedupe.forget(key)
         if delivery.ask is not None and state.asks.find(*delivery.ask.key) is delivery.ask:
             self._obligations.withdraw(delivery.ask)
         frame = for_dialect(refusal(delivery.message_id, "recipient_left", RECIPIENT_LEFT), delivery.sender)
@@ -159,7 +243,7 @@ class Deliveries:
         """Who is to be answered. Who unregistered in the same breath is; who came instead is somebody else."""
         connections, sender = self._state.roster.connections, delivery.sender
         found = []
-        for conn in delivery.askers:
+        for conn in (sender.conn, *(delivery.again or ())):
             connection = connections.get(conn)
             session = connection.session if connection is not None else sender
             if connection is not None and (session is None or session.peer_id == sender.peer_id):

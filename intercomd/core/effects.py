@@ -28,6 +28,24 @@ class Deliver:
 
 
 @dataclass(slots=True)
+class DeliverAll:
+    """The same as a ``Deliver`` of each message with its token, in order, all with one row."""
+
+    conn: int
+    tokens: range
+    sender: bytes
+    messages: list[bytes]
+
+
+@dataclass(slots=True)
+class Acknowledge:
+    """Write a plain ``delivered`` frame for each message, in order."""
+
+    conn: int
+    message_ids: list[str]
+
+
+@dataclass(slots=True)
 class Write:
     """Write any other frame; charged to the connection it goes to."""
 
@@ -129,6 +147,8 @@ class Exit:
 
 Effect = (
     Deliver
+    | DeliverAll
+    | Acknowledge
     | Write
     | WriteRows
     | Close

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from intercomd.core.items import Item
+    from libintercom.wire.messages import Message
     from libintercom.wire.requests import Request
+
+    Sent = tuple[str, Message, bytes, int]
 
 
 @dataclass(slots=True)
@@ -36,6 +39,20 @@ class FrameReceived:
     at_ms: int
     message: bytes = b""
     ids: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class SendsReceived:
+    """Consecutive usual sends of one connection, in order: the same as a ``FrameReceived`` of each.
+
+    Usual: its message has no member but ``id``, ``timestamp``, ``content``, ``replyTo``, ``expectsReply``,
+    ``delivery``, ``timeoutMs``, a false ``passive``, and such as the broker does not know. ``sends``: target, message,
+    the exact bytes of the ``message`` member, and the size of the frame in bytes.
+    """
+
+    conn: int
+    at_ms: int
+    sends: list[Sent]
 
 
 @dataclass(slots=True)
@@ -148,6 +165,7 @@ class EndpointReleased:
 Event = (
     ConnectionAccepted
     | FrameReceived
+    | SendsReceived
     | FrameRejected
     | FrameBegun
     | ConnectionClosed

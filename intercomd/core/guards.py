@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from libintercom.wire.answers import DeliveryFailed
     from libintercom.wire.guards import Guard
     from libintercom.wire.messages import Message
-    from libintercom.wire.requests import Send
 
 
-def aim(roster: Roster, sender: Session, frame: Send) -> Session | DeliveryFailed:
+def aim(roster: Roster, sender: Session, to: str, message: Message) -> Session | DeliveryFailed:
     """The session with the guard's exact peer ID, or why there can be none."""
-    message = frame.message
-    fault = guard_fault(frame.to, message)
+    fault = guard_fault(to, message)
     if fault:
-        return _refuse(frame, "guard_invalid", f"{fault}; correct it")
+        return _say(message, "guard_invalid", to, f"{fault}; correct it")
     if not sender.has_guard:
-        return _refuse(frame, "guard_unsupported", "this session did not negotiate guardedDelivery; register with it")
-    if frame.to == sender.peer_id:
-        return refusals.self_target(message.id, frame.to)
-    recipient = roster.sessions.get(frame.to)
+        found = "this session did not negotiate guardedDelivery; register with it"
+        return _say(message, "guard_unsupported", to, found)
+    if to == sender.peer_id:
+        return refusals.self_target(message.id, to)
+    recipient = roster.sessions.get(to)
     if recipient is None or not may_see(sender.registered, recipient.registered):
         # Nothing similar is proposed either: a guard is for one session and no other.
         return refusals.refusal(message.id, "not_found", refusals.NOT_FOUND)
@@ -52,10 +51,6 @@ def find_fault(roster: Roster, recipient: Session, to: str, message: Message) ->
     if current != (guard.incarnation, guard.application_guard):
         return _say(message, "guard_stale", to, "its context or consent has changed; look the target up again")
     return None
-
-
-def _refuse(frame: Send, code: str, found: str) -> DeliveryFailed:
-    return _say(frame.message, code, frame.to, found)
 
 
 def _say(message: Message, code: str, to: str, found: str) -> DeliveryFailed:

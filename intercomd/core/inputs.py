@@ -189,11 +189,9 @@ class Inputs:
             recipient_id=child.child_id,
             size_bytes=size_bytes,
             known=None,
-            key=message_key(waiting.author.peer_id, waiting.message_id),
             ask=waiting.ask,
-            gauge="parked",
-            origin=self,
         )
+        delivery.gauge, delivery.origin = "parked", self
         self._deliveries.start(delivery, waiting.row, waiting.message)
         if waiting.ask is not None:
             self._obligations.arrive(waiting.ask)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from intercomd.core.state import State
     from libintercom.wire.answers import DeliveryFailed
     from libintercom.wire.messages import Message
-    from libintercom.wire.requests import AckReply, FetchReply, Send
+    from libintercom.wire.requests import AckReply, FetchReply
 
 # The members of a message that are for the broker alone; the recipient never sees them.
 PRIVATE_MEMBERS = ("keepReplyMs", "replyToken")
@@ -169,13 +169,13 @@ class Kept:
 
     # -- replying ------------------------------------------------------------------------------------
 
-    def find(self, sender: Session, frame: Send) -> KeptAsk | None:
+    def find(self, sender: Session, to: str, message: Message) -> KeptAsk | None:
         """The kept ask whose reply a send would be. None while its asker waits for it: then it simply gets it."""
-        kept = self._match(sender, frame)
+        kept = self._match(sender, to, message)
         if kept is None or kept.is_expired:
             return None
         if kept.reply is not None:
-            return kept if kept.reply.message_id == frame.message.id else None
+            return kept if kept.reply.message_id == message.id else None
         return None if self._is_waited_for(kept) else kept
 
     def take(self, kept: KeptAsk, sender: Session, message: Message, message_bytes: bytes) -> DeliveryFailed | None:
@@ -300,10 +300,10 @@ class Kept:
 
     # -- private -------------------------------------------------------------------------------------
 
-    def _match(self, sender: Session, frame: Send) -> KeptAsk | None:
-        reply_to = frame.message.reply_to or ""
+    def _match(self, sender: Session, to: str, message: Message) -> KeptAsk | None:
+        reply_to = message.reply_to or ""
         for kept in self._by_id.get(reply_to, ()):
-            if kept.recipient == (sender.peer_id, sender.lineage) and kept.is_called(frame.to):
+            if kept.recipient == (sender.peer_id, sender.lineage) and kept.is_called(to):
                 return kept
         return None
 

@@ -6,15 +6,14 @@ Owns composing the answer. Row bytes are cached by their sessions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 from typing import TYPE_CHECKING
 
 from intercomd.core.effects import WriteRows
 from libintercom.wire.frames import MAX_FRAME_BYTES, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from intercomd.core.roster import Connection, Session
     from intercomd.core.state import State
     from libintercom.wire.messages import Registration
@@ -28,7 +27,7 @@ def write_list(state: State, connection: Connection, frame: ListSessions) -> int
     """Ask for the answer to one ``list``; returns its size in bytes."""
     viewer = _viewer(connection)
     room_bytes = MAX_FRAME_BYTES - _FRAME_RESERVE_BYTES - len(encode_json(frame.request_id))
-    rows = _rows(state.roster.visible_to(viewer), connection)
+    rows = state.roster.rows_for(viewer, (connection.has_ext, connection.has_guard))
     size_bytes = sum(map(len, rows)) + len(rows)
     if size_bytes <= room_bytes:
         state.turn.add(WriteRows(connection.conn, frame.request_id, rows))
@@ -37,15 +36,6 @@ def write_list(state: State, connection: Connection, frame: ListSessions) -> int
     else:
         _cut(state, connection, frame.request_id, viewer, room_bytes)
     return size_bytes
-
-
-def _rows(sessions: Iterable[Session], reader: Connection) -> list[bytes]:
-    if reader.has_guard:
-        return [_row(session, reader) for session in sessions]
-    # Most rows of a large roster have not changed: one look at an attribute each, instead of a call.
-    if reader.has_ext:
-        return [session.row.extended or session.row.render(is_extended=True) for session in sessions]
-    return [session.row.plain or session.row.render(is_extended=False) for session in sessions]
 
 
 def _row(session: Session, reader: Connection) -> bytes:
@@ -62,7 +52,7 @@ def _viewer(connection: Connection) -> Registration:
 
 def _stream(state: State, connection: Connection, request_id: str, rows: list[bytes], room_bytes: int) -> None:
     # Where each row ends, with the comma behind it: the last that still fits is found without walking there.
-    ends = list(accumulate(len(row) + 1 for row in rows))
+    ends = list(map(add, accumulate(map(len, rows)), count(1)))
     start, begun_bytes = 0, 0
     while ends[-1] - begun_bytes > room_bytes:
         stop = max(start + 1, bisect_right(ends, begun_bytes + room_bytes))

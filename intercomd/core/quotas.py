@@ -53,6 +53,15 @@ class Bucket:
         self._level -= amount
         return self._level
 
+    def take_if_there(self, amount: float, now: float) -> bool:
+        """Take all of it or nothing."""
+        if now > self._at:
+            self.take(0, now)
+        if self._level < amount:
+            return False
+        self._level -= amount
+        return True
+
     def wait_s(self, now: float, wanted: float) -> float:
         """How long until ``wanted`` may be taken."""
         return max(0.0, (wanted - self.level(now)) / self._rate_per_s)
@@ -91,15 +100,15 @@ class Window:
         if gone:
             del counts[:gone]
 
-    def add(self, now: float) -> bool:
-        """Count one message; whether it is the first of its second."""
+    def add(self, now: float, count: int = 1) -> bool:
+        """Count messages; whether they are the first of their second."""
         second, counts = int(now), self._counts
-        self.total += 1
+        self.total += count
         if counts and counts[-2] == second:
-            counts[-1] += 1
+            counts[-1] += count
             return False
         counts.append(second)
-        counts.append(1)
+        counts.append(count)
         return True
 
     def opens_at(self, window_s: float) -> float:
@@ -161,14 +170,32 @@ class Quotas:
         wait_s = window.opens_at(limits.pair_window_s) - now
         return Excess("pair", window.total, limits.pair_messages, _wait_ms(wait_s))
 
-    def charge_pair(self, sender_id: str, recipient_id: str, now: float) -> None:
-        """Count one accepted message of a pair."""
+    def charge_sends(self, conn: int, now: float, count: int, size_bytes: int) -> bool:
+        """Charge several sends and their input, if ``charge_send`` refuses none of them; else nothing is charged."""
+        allowance = self._allowances.get(conn) or self.allowance(conn, now)
+        if allowance.sends.take_if_there(count, now):
+            if allowance.input.take_if_there(size_bytes, now):
+                return True
+            allowance.sends.take(-count, now)
+        return False
+
+    def room(self, sender_id: str, recipient_id: str, recipient: Connection) -> tuple[int, int]:
+        """How many messages and bytes a pair may have accepted at once, without a look at what budgets allow beyond."""
+        limits, window = self.limits, self._pairs.get((sender_id, recipient_id))
+        count = limits.recipient_messages - recipient.held_messages
+        of_pair = limits.pair_messages if window is None else limits.pair_messages - window.total
+        of_all_bytes = limits.outbound_bytes - self.held_bytes
+        size_bytes = limits.recipient_bytes - recipient.held_bytes
+        return min(count, of_pair), min(size_bytes, of_all_bytes)
+
+    def charge_pair(self, sender_id: str, recipient_id: str, now: float, count: int = 1) -> None:
+        """Count accepted messages of a pair."""
         key = (sender_id, recipient_id)
         window = self._pairs.get(key)
         if window is None:
             self._drop_idle_pair(now)
             window = self._pairs[key] = Window()
-        if window.add(now):
+        if window.add(now, count):
             window.slide(now, self.limits.pair_window_s)
             self._pairs.move_to_end(key)
 
@@ -197,9 +224,9 @@ class Quotas:
             return Excess("outbound_bytes", self.held_bytes, limits.outbound_bytes, 0)
         return None
 
-    def hold(self, recipient: Connection, size_bytes: int) -> None:
-        """A delivery waits for a recipient's socket."""
-        recipient.held_messages += 1
+    def hold(self, recipient: Connection, size_bytes: int, count: int = 1) -> None:
+        """Deliveries wait for a recipient's socket."""
+        recipient.held_messages += count
         recipient.held_bytes += size_bytes
         self.held_bytes += size_bytes
 

@@ -6,7 +6,7 @@ Hidden sessions are in none of the indexes that a question is answered from, so 
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from heapq import merge
 from typing import TYPE_CHECKING
@@ -107,6 +107,12 @@ class Connection:
         return self.state == OBSERVING
 
 
+# Where a session stands in a list, whose it is, and itself.
+Entry = tuple[tuple[str, str, str], int, Session]
+# What a reader negotiated of what rows show: ``ext:1``, guarded delivery.
+Kind = tuple[bool, bool]
+
+
 class Circle:
     """Sessions of one visible set: searchable, and in the order of lists."""
 
@@ -114,7 +120,11 @@ class Circle:
         self.index = Index()
         # Those who hear of every leaving: clients without ``ext:1``, by connection.
         self.hearers: dict[int, Session] = {}
-        self._sorted: list[tuple[tuple[str, str, str], int, Session]] = []
+        self._sorted: list[Entry] = []
+        # The rows of all of them, for each kind of reader that asked once; and whose are no longer what they show.
+        # Of thousands few change from one list to the next, and a look at each costs more than all the rest of a list.
+        self._rows: dict[Kind, list[bytes]] = {}
+        self._stale: set[Session] = set()
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -123,21 +133,43 @@ class Circle:
         self.index.add(session.peer_id, session.registered.name)
         if not session.has_ext:
             self.hearers[session.conn] = session
-        insort(self._sorted, self._entry(session))
+        at = bisect_left(self._sorted, self._entry(session))
+        self._sorted.insert(at, self._entry(session))
+        session.row.watch(session, self._stale)
+        self._stale.add(session)
+        for rows in self._rows.values():
+            rows.insert(at, b"")
 
     def remove(self, session: Session) -> None:
         self.index.remove(session.peer_id)
         self.hearers.pop(session.conn, None)
-        del self._sorted[bisect_left(self._sorted, self._entry(session))]
+        at = bisect_left(self._sorted, self._entry(session))
+        del self._sorted[at]
+        session.row.unwatch(self._stale)
+        self._stale.discard(session)
+        for rows in self._rows.values():
+            del rows[at]
 
-    def entries(self) -> list[tuple[tuple[str, str, str], int, Session]]:
+    def entries(self) -> list[Entry]:
         return self._sorted
+
+    def rows(self, reader: Kind) -> list[bytes]:
+        """Every row in order, as it is now. Not to be changed, and good until anything happens."""
+        if reader not in self._rows:
+            self._rows[reader] = [b""] * len(self._sorted)
+            self._stale.update(self)
+        for session in self._stale:
+            at = bisect_left(self._sorted, self._entry(session))
+            for (is_extended, is_guarded), rows in self._rows.items():
+                rows[at] = session.row.render(is_extended=is_extended, is_guarded=is_guarded)
+        self._stale.clear()
+        return self._rows[reader]
 
     def __iter__(self) -> Iterator[Session]:
         return (entry[2] for entry in self._sorted)
 
     @staticmethod
-    def _entry(session: Session) -> tuple[tuple[str, str, str], int, Session]:
+    def _entry(session: Session) -> Entry:
         # The connection keeps equal keys apart: sessions themselves have no order.
         return (session.sort_key, session.conn, session)
 
@@ -234,6 +266,20 @@ class Roster:
     def group_mains(self, root: str) -> Iterable[Session]:
         """The mains of a group."""
         return self._group_mains.get(root, ())
+
+    def rows_for(self, viewer: Registration, reader: Kind) -> list[bytes]:
+        """The rows of every session that this lineage may see, in the order of lists."""
+        circles = self.circles_for(viewer)
+        if not circles:
+            return []
+        first = circles[0]
+        rows = list(first.rows(reader))
+        for circle in circles[1:]:
+            # From behind, so that what was found for one is not moved by another. A group is small.
+            pairs = zip(circle.entries(), circle.rows(reader), strict=True)
+            for entry, row in reversed(list(pairs)):
+                rows.insert(bisect_left(first.entries(), entry), row)
+        return rows
 
     def _homes(self, session: Session) -> Iterator[Circle]:
         root = session.root

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from intercomd.core import events
+from intercomd.core.bursts import Bursts
 from intercomd.core.deliveries import Deliveries
 from intercomd.core.effects import Close
 from intercomd.core.flow import Flow
@@ -73,20 +74,23 @@ class Router:
         self.membership = Membership(self.state, self.parking, self._settle_left)
         self.queries = Queries(self.state, self.obligations, self.kept)
         self.flow = Flow(self.state, self.membership, self.queries)
+        self.bursts = Bursts(self.state, self.flow, self.sends, self.deliveries)
         self.reads = Reads(self.state, self.flow.charge_input)
         self.lifetime = Lifetime(self.state, self.flow, self.staging, self.parking)
         self.lifetime.consider_idle()
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Decide on one event."""
-        turn = self.state.turn
-        turn.begin(now)
-        lifetime = self.lifetime
+        turn, lifetime = self.state.turn, self.lifetime
+        # ``turn.begin`` without a call: this is the way of every message.
+        turn.now = now
+        effects: list[Effect] = []
+        turn.effects = effects
         if not lifetime.is_over:
             self._ON_EVENT[type(event)](self, event)
             if lifetime.is_leaving:
                 lifetime.consider_end()
-        return turn.effects
+        return effects
 
     def next_deadline(self) -> float | None:
         """When ``handle_deadline`` is due; None when nothing waits."""
@@ -123,6 +127,18 @@ class Router:
             connection.session.row.seen(event.at_ms)
         action = self._ON_FRAME.get(type(frame)) or self._action_for(type(frame))
         action(self, connection, event)
+
+    def _receive_sends(self, event: events.SendsReceived) -> None:
+        connection = self.state.roster.connections.get(event.conn)
+        if connection is None or connection.is_closing:
+            return
+        self.state.turn.learn_wall_time(event.at_ms)
+        if (connection.state, "send") not in BROKER_TABLE:
+            self._violate(event.conn, f"send is not allowed while {connection.state}")
+            return
+        if connection.session is not None:
+            connection.session.row.seen(event.at_ms)
+        self.bursts.send(connection, event.sends)
 
     def _is_negotiated(self, connection: Connection, frame: requests.Request) -> bool:
         if frame.type in _READS:
@@ -195,7 +211,8 @@ class Router:
 
     def _send(self, connection: Connection, event: FrameReceived) -> None:
         # The table gives this action to sends alone; asking again costs on every message.
-        self.sends.send(connection, cast("requests.Send", event.frame), event.message, event.size_bytes)
+        frame = cast("requests.Send", event.frame)
+        self.sends.send(connection, frame.to, frame.message, event.message, event.size_bytes)
 
     def _refuse_invalid(self, connection: Connection, event: FrameReceived) -> None:
         self.sends.refuse_invalid(connection, _as(event, requests.BadSend).message_id, event.size_bytes)
@@ -251,8 +268,7 @@ class Router:
         self._violate(event.conn, event.reason)
 
     def _take(self, event: events.DeliveriesTaken) -> None:
-        for token in event.tokens:
-            self.deliveries.taken(token)
+        self.deliveries.taken_all(event.tokens)
 
     def _hold(self, event: events.DeliveriesHeld) -> None:
         for token in event.tokens:
@@ -305,27 +321,12 @@ class Router:
         connection = self.state.roster.connections.get(conn)
         return None if connection is None or connection.is_closing else connection
 
-    def _ask_late(self, asker_id: str, message_id: str) -> None:
-        self.obligations.time_out(asker_id, message_id)
-
     def _stage_late(self, *key: str) -> None:
         self.staging.release((key[0], key[1], key[2]))
 
     def _parked_late(self, child_id: str) -> None:
         self.parking.expire(child_id)
         self.lifetime.consider_idle()
-
-    def _read_late(self, token: str) -> None:
-        self.reads.time_out(token)
-
-    def _idle(self) -> None:
-        self.lifetime.meet_idle()
-
-    def _retry_accepting(self) -> None:
-        self.flow.retry_accepting()
-
-    def _stop_late(self) -> None:
-        self.lifetime.end()
 
     @classmethod
     def _action_for(cls, kind: type) -> Callable[[Router, Connection, FrameReceived], None]:
@@ -338,6 +339,7 @@ class Router:
     _ON_EVENT: ClassVar[dict[type, Callable[[Router, Any], None]]] = {
         events.ConnectionAccepted: _accept,
         events.FrameReceived: _receive,
+        events.SendsReceived: _receive_sends,
         events.FrameRejected: _reject,
         events.FrameBegun: _hold_partial,
         events.ConnectionClosed: _close,
@@ -378,15 +380,15 @@ class Router:
         "frame": _frame_late,
         "stall": _stalled,
         "late": _settle_late,
-        "ask": _ask_late,
+        "ask": lambda self, asker_id, message_id: self.obligations.time_out(asker_id, message_id),
         "stage": _stage_late,
         "parked": _parked_late,
         "drain": lambda self, child_id: self.parking.retry_drain(child_id),
         "kept": lambda self, asker_id, message_id: self.kept.expire(asker_id, message_id),
-        "read": _read_late,
-        "accept": _retry_accepting,
-        "idle": _idle,
-        "stop": _stop_late,
+        "read": lambda self, token: self.reads.time_out(token),
+        "accept": lambda self: self.flow.retry_accepting(),
+        "idle": lambda self: self.lifetime.meet_idle(),
+        "stop": lambda self: self.lifetime.end(),
     }
 
 

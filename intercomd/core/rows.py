@@ -60,6 +60,8 @@ class RowBytes:
         self.plain = self.extended = b""
         # The same for readers with guarded delivery, by whether they have ``ext:1`` too.
         self._guarded: dict[bool, bytes] = {}
+        self._owner: object = None
+        self._stale_in: tuple[set[Any], ...] = ()
 
     def seen(self, at_ms: int) -> None:
         """The session was heard."""
@@ -113,9 +115,21 @@ class RowBytes:
         """The size of the row at its largest, whatever comes to it without being asked."""
         return len(self._compose(is_extended=True, is_guarded=True)) + _GROWTH_BYTES
 
+    def watch(self, owner: object, stale: set[Any]) -> None:
+        """From now on ``owner`` joins ``stale`` whenever its row is no longer what was rendered."""
+        self._owner = owner
+        self._stale_in = (*self._stale_in, stale)
+
+    def unwatch(self, stale: set[Any]) -> None:
+        """No longer."""
+        self._stale_in = tuple(one for one in self._stale_in if one is not stale)
+
     def _forget(self) -> None:
-        self.plain = self.extended = b""
-        self._guarded.clear()
+        if self.plain or self.extended or self._guarded:
+            self.plain = self.extended = b""
+            self._guarded.clear()
+            for stale in self._stale_in:
+                stale.add(self._owner)
 
     def _compose(self, *, is_extended: bool, is_guarded: bool = False) -> bytes:
         head = self._heads.get((is_extended, is_guarded))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from intercomd.core.state import State
     from libintercom.targets import Index
     from libintercom.wire.messages import Message
-    from libintercom.wire.requests import Send
 
 
 # Target texts that a session's resolutions are kept for, and the longest one: enough for any conversation, and bounded.
@@ -87,26 +86,32 @@ class Sends:
         else:
             self._refuse(connection, refusals.refusal(message_id, "invalid_message", refusals.INVALID_FORMAT))
 
-    def send(self, connection: Connection, frame: Send, message_bytes: bytes, size_bytes: int) -> None:
+    def send(self, connection: Connection, to: str, message: Message, message_bytes: bytes, size_bytes: int) -> None:
         """Accept a message or refuse it, with exactly one answer to come. ``size_bytes``: of its whole frame."""
-        outcome = self._judge(connection, frame, message_bytes, size_bytes)
+        if connection.session is not None:
+            excess = self._state.quotas.charge_send(connection.conn, self._state.turn.now, size_bytes)
+            if excess is not None:
+                self._refuse(connection, refusals.over_limit(message.id, to, excess))
+                return
+        self.send_charged(connection, to, message, message_bytes)
+
+    def send_charged(self, connection: Connection, to: str, message: Message, message_bytes: bytes) -> None:
+        """The same when its sender's rate was charged."""
+        outcome = self._judge(connection, to, message, message_bytes)
         if isinstance(outcome, Attempt):
             self._accept(outcome)
         elif outcome is not None:
             self._refuse(connection, outcome)
 
     def _judge(
-        self, connection: Connection, frame: Send, message_bytes: bytes, size_bytes: int
+        self, connection: Connection, to: str, message: Message, message_bytes: bytes
     ) -> Attempt | DeliveryFailed | None:
         """The attempt that passed, a refusal, or None when the same message was answered before."""
-        sender, message = connection.session, frame.message
+        sender = connection.session
         if sender is None:
             return refusals.refusal(message.id, "not_registered", refusals.SENDER_NOT_FOUND)
-        excess = self._state.quotas.charge_send(connection.conn, self._state.turn.now, size_bytes)
-        if excess is not None:
-            return refusals.over_limit(message.id, frame.to, excess)
         if message.reply_to is not None:
-            kept = self._kept.find(sender, frame)
+            kept = self._kept.find(sender, to, message)
             if kept is not None:
                 return self._kept.take(kept, sender, message, message_bytes)
         if message.reply_token is not None and sender.has_ext:
@@ -114,24 +119,26 @@ class Sends:
             if stripped is None:
                 return refusals.refusal(message.id, "invalid_message", refusals.INVALID_FORMAT)
             message_bytes = stripped
-        recipient = self._find_recipient(connection, sender, frame)
+        recipient = self._find_recipient(connection, sender, to, message)
         if isinstance(recipient, DeliveryFailed):
             return recipient
         key, content = message_key(sender.peer_id, message.id), content_hash(recipient.peer_id, message_bytes)
         row = sender.row.render(is_extended=recipient.has_ext, is_guarded=recipient.has_guard)
         frame_size = INCOMING_OVERHEAD_BYTES + len(row) + len(message_bytes)
-        attempt = Attempt(sender, recipient, frame.to, message, message_bytes, key, content, row, frame_size)
+        attempt = Attempt(sender, recipient, to, message, message_bytes, key, content, row, frame_size)
         known = self._state.dedupe.find(key, self._state.turn.now)
         if known is not None and self._is_current(attempt, known):
             return self._repeat(attempt, known)
         return self._find_fault(attempt) or attempt
 
-    def _find_recipient(self, connection: Connection, sender: Session, frame: Send) -> Session | DeliveryFailed:
-        if frame.message.guard is not None or frame.message.reply_hint is not None:
-            return guards.aim(self._state.roster, sender, frame)
-        return self._aim(sender, frame.to) or self._refuse_target(connection, sender, frame)
+    def _find_recipient(
+        self, connection: Connection, sender: Session, to: str, message: Message
+    ) -> Session | DeliveryFailed:
+        if message.guard is not None or message.reply_hint is not None:
+            return guards.aim(self._state.roster, sender, to, message)
+        return self.aim(sender, to) or self._refuse_target(connection, sender, to, message.id)
 
-    def _aim(self, sender: Session, to: str) -> Session | None:
+    def aim(self, sender: Session, to: str) -> Session | None:
         """Whom a target means; None when it selects nobody, or more than one."""
         roster, aims = self._state.roster, sender.aims
         if sender.aims_version != roster.version:
@@ -147,11 +154,11 @@ class Sends:
                 aims[to] = recipient
         return recipient
 
-    def _refuse_target(self, connection: Connection, sender: Session, frame: Send) -> DeliveryFailed:
-        found = resolve(frame.to, self._indexes_of(sender), sender.peer_id)
+    def _refuse_target(self, connection: Connection, sender: Session, to: str, message_id: str) -> DeliveryFailed:
+        found = resolve(to, self._indexes_of(sender), sender.peer_id)
         may_search = sender.has_ext and self._may_search(connection)
         roster = self._state.roster
-        return refusals.unresolved(frame.message.id, frame.to, found, roster, sender, may_search=may_search)
+        return refusals.unresolved(message_id, to, found, roster, sender, may_search=may_search)
 
     def _indexes_of(self, sender: Session) -> list[Index]:
         return [circle.index for circle in self._state.roster.circles_for(sender.registered)]
@@ -287,7 +294,7 @@ class Sends:
             self._obligations.open(attempt.ask, sender)
             if self._keeps_reply(attempt):
                 self._kept.open(attempt.ask, sender, recipient, message)
-        self._acquaint(sender, recipient)
+        self.acquaint(sender, recipient)
         if sender.dialect == SIBLING:
             self._receipts.remember(sender, recipient, message.id)
         if recipient.is_spooled:
@@ -310,10 +317,12 @@ class Sends:
         """What goes through the spool is not staged: it waits long enough there."""
         return not attempt.recipient.is_spooled and is_stageable(attempt.message, attempt.recipient)
 
-    def _acquaint(self, sender: Session, recipient: Session) -> None:
+    def acquaint(self, sender: Session, recipient: Session) -> None:
+        """A message was accepted between two sessions."""
         at_ms = self._state.turn.at_ms
-        sender.row.exchanged(at_ms)
-        recipient.row.exchanged(at_ms)
+        for row in (sender.row, recipient.row):
+            if row.last_intercom_ms != at_ms or row.last_seen_ms != at_ms:
+                row.exchanged(at_ms)
         sender.partners.add(recipient.peer_id)
         recipient.partners.add(sender.peer_id)
 
@@ -326,8 +335,6 @@ class Sends:
     def _deliver(self, attempt: Attempt, token: int, known: Remembered) -> None:
         if attempt.ask is not None:
             attempt.ask.is_delivered = True
-        if attempt.answered is not None and attempt.answered.is_kept:
-            self._kept.answer_by_delivery(attempt.answered, token)
         delivery = Delivery(
             token=token,
             sender=attempt.sender,
@@ -336,12 +343,11 @@ class Sends:
             recipient_id=attempt.recipient.peer_id,
             size_bytes=attempt.size_bytes,
             known=known,
-            key=attempt.key,
             ask=attempt.ask,
-            gauge="",
-            askers=[attempt.sender.conn],
-            origin=self._kept if attempt.answered is not None and attempt.answered.is_kept else None,
         )
+        if attempt.answered is not None and attempt.answered.is_kept:
+            self._kept.answer_by_delivery(attempt.answered, token)
+            delivery.origin = self._kept
         self._deliveries.start(delivery, attempt.sender_row, attempt.message_bytes)
 
     def _refuse(self, connection: Connection, frame: DeliveryFailed) -> None:

@@ -88,10 +88,9 @@ class Staging:
             recipient_id=recipient.peer_id,
             size_bytes=size_bytes,
             known=None,
-            key=message_key(staged.sender_id, staged.message.id),
             ask=staged.ask,
-            gauge="staged",
         )
+        delivery.gauge = "staged"
         self._deliveries.start(delivery, staged.sender_row, staged.message_bytes)
         if staged.ask is not None:
             self._obligations.arrive(staged.ask)

@@ -158,12 +158,16 @@ class FrameReader:
 
 def _cut(source: bytes) -> Generator[bytes, None, int]:
     """Yield the complete payloads of ``source``; return where the incomplete rest starts."""
-    start, end = 0, len(source)
+    start, end, from_bytes = 0, len(source), int.from_bytes
     while end - start >= HEADER_BYTES:
-        stop = start + HEADER_BYTES + _announced(source, start)
+        begin = start + HEADER_BYTES
+        size = from_bytes(source[start:begin], "big")
+        if not 0 < size <= MAX_FRAME_BYTES:
+            raise _misannounced(size)
+        stop = begin + size
         if stop > end:
             break
-        yield source[start + HEADER_BYTES : stop]
+        yield source[begin:stop]
         start = stop
     return start
 
@@ -171,5 +175,9 @@ def _cut(source: bytes) -> Generator[bytes, None, int]:
 def _announced(source: bytes | bytearray, start: int) -> int:
     size = int.from_bytes(source[start : start + HEADER_BYTES], "big")
     if not 0 < size <= MAX_FRAME_BYTES:
-        raise InvalidFrame(f"a frame announced {size} bytes (1 to {MAX_FRAME_BYTES} allowed)")
+        raise _misannounced(size)
     return size
+
+
+def _misannounced(size: int) -> InvalidFrame:
+    return InvalidFrame(f"a frame announced {size} bytes (1 to {MAX_FRAME_BYTES} allowed)")

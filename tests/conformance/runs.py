@@ -21,7 +21,7 @@ from tests.support.daemon import Daemon, running_daemon
 if TYPE_CHECKING:
     from types import TracebackType
 
-TARGETS = ("codecs", "router, stdlib", "router, msgspec", "live", "client")
+TARGETS = ("codecs", "router, stdlib", "router, msgspec", "router, usual", "live", "client")
 # A live broker must not leave between two vectors, and nobody likes to wait 1.5 s twenty times.
 _LIVE_LIMITS = {"idle_exit_s": None, "stage_delay_s": 0.7}
 _ON_BROKERS = ("member", "payload", "conversation")

@@ -55,7 +55,8 @@ class RouterTarget:
 
     def __init__(self, codec: str, decode: Decode, limits: dict[str, Any]) -> None:
         self.name = f"router, {codec}"
-        self.talk = Conversation(decode=decode, **limits)
+        # The listener's way of decoding brings the listener's way of telling.
+        self.talk = Conversation(decode=decode, gathers=codec == "usual", **limits)
         self._readers: dict[str, FrameReader] = {}
         # What was written and not yet read: its connection is paused.
         self._unread: dict[str, bytes] = {}

@@ -224,6 +224,7 @@ PLANTS = (
     Plant("what was accepted is forgotten", "order", "asks", Dedupe, "find", _nothing),
     Plant("a message comes again behind another", "order", "kernel", Router, "handle", _on_effects(_overtake)),
     Plant("a recipient's queue has no end", "quotas", "kernel", Quotas, "recipient_excess", _nothing),
+    Plant("sends of one read have room without end", "quotas", "kernel", Quotas, "room", _always((10**6, 10**9))),
     Plant("a pair may talk without end", "quotas", "budgets", Quotas, "pair_excess", _nothing),
     Plant("a session may send without end", "quotas", "budgets", Quotas, "charge_send", _nothing),
     Plant("the stage has no end", "quotas", "stage", Stage, "has_room_for", _always(answer=True)),

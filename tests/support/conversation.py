@@ -23,6 +23,7 @@ from tests.support.fake_listener import decode_arrived
 from tests.support.matching import Json, explain_mismatch
 from tests.support.rig import Rig, make_router
 from tests.support.sayings import register
+from tests.support.spelling import gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +45,12 @@ def decode_plainly(payload: bytes) -> tuple[Request, bytes]:
 class Conversation(Rig):
     """A router between fakes. Connections have names; an unknown one connects when it first speaks."""
 
-    def __init__(self, router: Router | None = None, *, decode: Decode | None = None, **limits: Json) -> None:
+    def __init__(
+        self, router: Router | None = None, *, decode: Decode | None = None, gathers: bool = False, **limits: Json
+    ) -> None:
         super().__init__(make_router(**limits) if router is None else router)
+        # Whether usual sends that arrive in one read are one event, as the real listener has it.
+        self._gathers = gathers
         self.kept: dict[str, Any] = {}
         self._decode_request = decode or decode_plainly
         self._numbers: dict[str, int] = {}
@@ -172,9 +177,18 @@ class Conversation(Rig):
             has_decided = True
         for number, unread in self._unread.items():
             while unread and number in self.listener.sockets and self.listener.sockets[number].is_readable:
-                self.decide(self._decode(number, unread.popleft()))
+                for event in self._read_some(number, unread):
+                    self.decide(event)
                 has_decided = True
         return has_decided
+
+    def _read_some(self, number: int, unread: deque[Frame]) -> list[Event]:
+        """The next frame, or all of them."""
+        if not self._gathers:
+            return [self._decode(number, unread.popleft())]
+        frames = list(unread)
+        unread.clear()
+        return gather(self._decode(number, frame) for frame in frames)
 
     def _decode(self, number: int, frame: Frame) -> Event:
         payload = frame if isinstance(frame, bytes) else encode_json(frame)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 from intercomd.core import effects, events
 from libintercom.wire import codec
 from libintercom.wire.frames import HEADER_BYTES, decode_json, encode_json
+from tests.support.spelling import spell_out
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from intercomd.core.effects import Effect
     from intercomd.core.events import Event
     from intercomd.ports import Report
@@ -109,12 +112,18 @@ class FakeListener:
     def accept(self, conn: int) -> None:
         self.sockets[conn] = FakeSocket()
 
+    def action(self, _kind: type[Effect]) -> Callable[[Any], None]:
+        return self.apply
+
     def apply(self, effect: Effect) -> None:
         match effect:
             case effects.Deliver(conn, token, sender, message):
                 self._put(conn, codec.join_incoming(sender, message), token)
             case effects.Write(conn, frame):
                 self._put(conn, codec.encode(frame))
+            case effects.DeliverAll() | effects.Acknowledge():
+                for one in spell_out(effect):
+                    self.apply(one)
             case effects.WriteRows():
                 self._put(effect.conn, _join_rows(effect))
             case effects.Close(conn, reason, is_after_flush):

@@ -13,6 +13,7 @@ from intercomd.core.limits import Limits
 from intercomd.core.router import Router
 from libintercom.wire.messages import BrokerHello
 from tests.support.fake_listener import FakeListener
+from tests.support.spelling import spell_out
 
 if TYPE_CHECKING:
     from intercomd.core.effects import Effect
@@ -73,7 +74,8 @@ class Rig:
     def decide(self, event: Event) -> None:
         """One event, and its effects carried out."""
         for effect in self.router.handle(event, self.now):
-            self.carry_out(effect)
+            for one in spell_out(effect):
+                self.carry_out(one)
 
     def read_on(self) -> bool:
         """What a resumed connection or backlog still holds; True when something was decided."""

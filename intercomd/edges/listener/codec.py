@@ -23,7 +23,7 @@ from intercomd.edges.listener.twins import ANY, PLAIN, TAME, Check, twin
 from libintercom.errors import InvalidFrame
 from libintercom.wire import codec as slow_codec
 from libintercom.wire.answers import Delivered
-from libintercom.wire.frames import encode_json
+from libintercom.wire.frames import HEADER_BYTES, encode_json
 from libintercom.wire.messages import Message
 from libintercom.wire.record import UNUSABLE, Record
 from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Request, Send
@@ -95,6 +95,8 @@ _FLAT = frozenset((str, int, bool))
 # The members of a kind of answer: their names, their wire names, and what says that they are absent.
 _members: dict[type[Answer], list[tuple[str, str, object]]] = {}
 _send, _bad_send = twin(Send), twin(BadSend)
+_DELIVERED = b'{"type":"delivered","messageId":'
+_encode = msgspec.json.Encoder().encode
 
 
 def decode_request(payload: bytes) -> tuple[Request, bytes]:
@@ -194,7 +196,7 @@ def encode_answer(answer: Answer) -> bytes:
         ValueError: a number is not finite.
     """
     if type(answer) is Delivered and answer.delivery is None and answer.outcome_known is answer.retryable is None:
-        return b'{"type":"delivered","messageId":' + quote(answer.message_id) + b"}"
+        return _DELIVERED + quote(answer.message_id) + b"}"
     flat = _flatten(answer)
     if flat is not None:
         try:
@@ -222,10 +224,17 @@ def _flatten(answer: Answer) -> dict[str, Any] | None:
     return flat
 
 
+def frame_delivered(message_id: str) -> bytes:
+    """The whole frame of a plain ``delivered``."""
+    quoted = quote(message_id)
+    size = len(_DELIVERED) + len(quoted) + 1
+    return b"".join((size.to_bytes(HEADER_BYTES, "big"), _DELIVERED, quoted, b"}"))
+
+
 def quote(text: str) -> bytes:
     """A JSON string; a lone surrogate stays the escape it was."""
     try:
-        return msgspec.json.encode(text)
+        return _encode(text)
     except UnicodeEncodeError:
         return encode_json(text)
 

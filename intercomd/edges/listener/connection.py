@@ -12,9 +12,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected
+from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected, SendsReceived
 from intercomd.edges.listener.codec import decode_request
 from intercomd.edges.listener.output import Output
+from intercomd.edges.listener.usual import decode_usual
 from libintercom.errors import InvalidFrame
 from libintercom.wire.frames import HEADER_BYTES, FrameReader
 from libintercom.wire.requests import Read, Register
@@ -107,26 +108,44 @@ class Connection:
     def cut(self, received: bytes, at_ms: int, make_ids: MakeIds) -> list[Event]:
         """The events in the first frames of what was received; ``has_more`` says whether others follow."""
         self.is_new = False
+        if self._reader is None and int.from_bytes(received[:HEADER_BYTES], "big") == len(received) - HEADER_BYTES:
+            # Nearly always a read is one frame, and that a usual send.
+            usual = decode_usual(received[HEADER_BYTES:])
+            if usual is not None:
+                return [SendsReceived(self.number, at_ms, [usual])]
         self._rest = iter(self._payloads(received))
         return self.cut_on(at_ms, make_ids)
 
     def cut_on(self, at_ms: int, make_ids: MakeIds) -> list[Event]:
         """The events in the next frames. A bad frame is the last one; nothing behind it is looked at."""
         observed: list[Event] = []
+        count, sends = 0, None
         try:
             for payload in islice(self._rest or (), FRAMES_PER_TURN):
-                frame, message = decode_request(payload)
-                ids = make_ids() if not message and isinstance(frame, _NAMED) else ()
-                observed.append(FrameReceived(self.number, frame, len(payload), at_ms, message, ids))
+                count += 1
+                usual = decode_usual(payload)
+                if usual is None:
+                    sends = None
+                    observed.append(self._receive(payload, at_ms, make_ids))
+                elif sends is None:
+                    sends = [usual]
+                    observed.append(SendsReceived(self.number, at_ms, sends))
+                else:
+                    sends.append(usual)
         except InvalidFrame as error:
             self._rest = None
             self.ended, self.is_rejected = f"invalid frame: {error.reason}", True
             observed.append(FrameRejected(self.number, error.reason))
             return observed
-        if len(observed) < FRAMES_PER_TURN:
+        if count < FRAMES_PER_TURN:
             self._rest = None
             self._report_partial(observed)
         return observed
+
+    def _receive(self, payload: bytes, at_ms: int, make_ids: MakeIds) -> Event:
+        frame, message = decode_request(payload)
+        ids = make_ids() if not message and isinstance(frame, _NAMED) else ()
+        return FrameReceived(self.number, frame, len(payload), at_ms, message, ids)
 
     def _payloads(self, received: bytes) -> Iterable[bytes]:
         if self._reader is None:

@@ -15,15 +15,14 @@ from intercomd.core import effects
 from intercomd.core.events import (
     ConnectionAccepted,
     ConnectionClosed,
-    ConnectionsLost,
-    DeliveriesHeld,
     DeliveriesTaken,
     OutputProgressed,
 )
-from intercomd.edges.listener.codec import encode_answer, join_rows
+from intercomd.edges.listener.codec import encode_answer, frame_delivered, join_rows
 from intercomd.edges.listener.connection import READ_BYTES, SHORT_READ_BYTES, Connection
 from intercomd.edges.listener.nonces import Nonces
 from intercomd.edges.listener.rounds import Rounds
+from intercomd.edges.listener.seen import Seen
 from libintercom.wire.frames import frame
 
 if TYPE_CHECKING:
@@ -85,21 +84,30 @@ class SocketListener:
         self._poller.start(self._loop, self._turn)
         self.acceptor.start(self._admit, report)
 
+    def action(self, kind: type[effects.Effect]) -> Callable[[Any], None]:
+        """What carries out effects of a kind; one for a connection that has ended meanwhile is nothing."""
+        return self._apply[kind]
+
     def apply(self, effect: effects.Effect) -> None:
-        """Carry out one effect; one for a connection that has ended meanwhile is nothing."""
+        """Carry out one effect."""
         self._apply[type(effect)](effect)
 
     def flush(self) -> list[Event]:
         """Write what was queued, recipients of messages first; what was observed."""
-        if not (self._recipients or self._others or self._closing):
+        recipients, others = self._recipients, self._others
+        if not (recipients or others or self._closing):
             return []
-        recipients, self._recipients = self._recipients, {}
-        others, self._others = self._others, {}
-        seen = _Seen()
-        for connection in recipients.values():
-            self._write(connection, seen)
-        for connection in others.values():
-            self._write(connection, seen)
+        taken: list[int] = []
+        seen: Seen | None = None
+        if recipients:
+            self._recipients = {}
+            seen = self._write_all(recipients, taken, seen)
+        if others:
+            self._others = {}
+            seen = self._write_all(others, taken, seen)
+        if seen is None and not self._closing:
+            return [DeliveriesTaken(tuple(taken))] if taken else []
+        seen = seen or Seen(taken)
         closing, self._closing = self._closing, {}
         for number, reason in closing.items():
             if number in self._connections:
@@ -149,8 +157,14 @@ class SocketListener:
         has_room = self._held_bytes < self._partial_bytes
         received = connection.receive(READ_BYTES if has_room else SHORT_READ_BYTES)
         observed: list[Event] = []
-        if received:
-            if connection.is_new and self.nonces.recognize(received):
+        if received and not connection.is_new:
+            observed = self._look(connection, received)
+            if observed and not (connection.ended or connection.has_more):
+                # The usual case: nothing is left over, and it is watched as before.
+                self._report(observed)
+                return
+        elif received:
+            if self.nonces.recognize(received):
                 connection.ended = "a self-check's probe"
             else:
                 observed = self._look(connection, received)
@@ -187,7 +201,7 @@ class SocketListener:
 
     def _finish(self, connection: Connection) -> list[Event]:
         """A peer's end: offer once more what waits for it, then close."""
-        seen = _Seen()
+        seen = Seen()
         try:
             connection.output.write(seen.taken)
         except OSError:
@@ -225,6 +239,20 @@ class SocketListener:
             connection.output.append_message(effect.sender, effect.message, effect.token)
             self._recipients[effect.conn] = connection
 
+    def _deliver_all(self, effect: effects.DeliverAll) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
+            connection.output.append_messages(effect.sender, effect.messages, effect.tokens)
+            self._recipients[effect.conn] = connection
+
+    def _acknowledge(self, effect: effects.Acknowledge) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None and not connection.lost and effect.conn not in self._closing:
+            ids = effect.message_ids
+            framed = frame_delivered(ids[0]) if len(ids) == 1 else b"".join(map(frame_delivered, ids))
+            connection.output.append(framed)
+            self._others[effect.conn] = connection
+
     def _answer(self, effect: effects.Write) -> None:
         connection = self._connections.get(effect.conn)
         if connection is not None and not connection.lost and effect.conn not in self._closing:
@@ -243,7 +271,15 @@ class SocketListener:
             self._last_answer = (answer, frame(encode_answer(answer)))
         return self._last_answer[1]
 
-    def _write(self, connection: Connection, seen: _Seen) -> None:
+    def _write_all(self, connections: dict[int, Connection], taken: list[int], seen: Seen | None) -> Seen | None:
+        """Write to each; what is seen beside tokens taken is made when there is something."""
+        for connection in connections.values():
+            if connection.lost or not connection.output.write_at_once(taken):
+                seen = seen or Seen(taken)
+                self._write(connection, seen)
+        return seen
+
+    def _write(self, connection: Connection, seen: Seen) -> None:
         """Offer a connection's output to the kernel, unless it is known to take nothing now."""
         output, already = connection.output, len(seen.taken)
         if connection.number not in self._connections or connection.lost:
@@ -268,7 +304,7 @@ class SocketListener:
     def _write_more(self, connection: Connection) -> None:
         """A blocked socket takes bytes again."""
         output, before = connection.output, connection.output.waiting_bytes
-        seen = _Seen()
+        seen = Seen()
         try:
             if output.write(seen.taken):
                 self._watch(connection)
@@ -296,7 +332,7 @@ class SocketListener:
             self._recipients.pop(effect.conn, None)
             self._others.pop(effect.conn, None)
 
-    def _lose_peer(self, connection: Connection, error: OSError, seen: _Seen) -> None:
+    def _lose_peer(self, connection: Connection, error: OSError, seen: Seen) -> None:
         """A peer that left before it heard everything may have said something before that: hear it, then close."""
         connection.lost = f"writing failed ({error.strerror})"
         connection.reads_left = _LAST_READS
@@ -334,30 +370,11 @@ class SocketListener:
 
     _ON_CONNECTION: ClassVar[dict[type, Any]] = {
         effects.Deliver: _deliver,
+        effects.DeliverAll: _deliver_all,
+        effects.Acknowledge: _acknowledge,
         effects.Write: _answer,
         effects.WriteRows: _answer_rows,
         effects.Close: _close,
         effects.PauseReading: _pause,
         effects.ResumeReading: _resume,
     }
-
-
-class _Seen:
-    """What writing showed: tokens taken, tokens held after a first try, peers lost, and the rest as events."""
-
-    __slots__ = ("held", "lost", "rest", "taken")
-
-    def __init__(self) -> None:
-        self.taken: list[int] = []
-        self.held: list[int] = []
-        self.lost: list[int] = []
-        self.rest: list[Event] = []
-
-    def events(self) -> list[Event]:
-        """All of it in the order in which the core must hear it: what was delivered before whose socket ended."""
-        observed: list[Event] = [DeliveriesTaken(tuple(self.taken))] if self.taken else []
-        if self.held:
-            observed.append(DeliveriesHeld(tuple(self.held)))
-        if len(self.lost) > 1:
-            observed.append(ConnectionsLost(tuple(self.lost)))
-        return observed + self.rest

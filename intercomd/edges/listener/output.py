@@ -13,11 +13,12 @@ import os
 from typing import TYPE_CHECKING
 
 from libintercom.errors import TooLarge
-from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES, join_incoming
+from libintercom.wire.codec import join_incoming
 from libintercom.wire.frames import HEADER_BYTES, MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Sequence
 
 # Buffers in one sendmsg (POSIX asks for 16 at least; Linux and macOS have 1024).
 _MAX_PIECES = os.sysconf("SC_IOV_MAX") if os.sysconf("SC_IOV_MAX") > 0 else 16
@@ -55,18 +56,48 @@ class Output:
         Raises:
             TooLarge: over the frame limit; nothing was queued.
         """
-        size = INCOMING_OVERHEAD_BYTES + len(sender) + len(message)
-        if size > MAX_FRAME_BYTES:
-            raise TooLarge(size, MAX_FRAME_BYTES)
-        header = size.to_bytes(HEADER_BYTES, "big")
-        if size <= _JOIN_BYTES:
-            self._pieces.append(b"".join((header, _HEAD, sender, _MIDDLE, message, _TAIL)))
-            self._tokens.append(token)
-        else:
-            self._pieces += (b"".join((header, _HEAD, sender, _MIDDLE)), message, _TAIL)
-            self._tokens += (None, None, token)
-        self._fresh.append(token)
-        self.waiting_bytes += HEADER_BYTES + size
+        self.append_messages(sender, (message,), (token,))
+
+    def append_messages(self, sender: bytes, messages: Sequence[bytes], tokens: Sequence[int]) -> None:
+        """The same for several messages with one row, each with its own token."""
+        before = b"".join((_HEAD, sender, _MIDDLE))
+        pieces, owners, around, total = self._pieces, self._tokens, len(before) + len(_TAIL), 0
+        for message, token in zip(messages, tokens, strict=True):
+            size = around + len(message)
+            if size <= _JOIN_BYTES:
+                pieces.append(b"".join((size.to_bytes(HEADER_BYTES, "big"), before, message, _TAIL)))
+            elif size > MAX_FRAME_BYTES:
+                raise TooLarge(size, MAX_FRAME_BYTES)
+            else:
+                pieces += (size.to_bytes(HEADER_BYTES, "big") + before, message, _TAIL)
+                owners += (None, None)
+            owners.append(token)
+            total += HEADER_BYTES + size
+        self._fresh += tokens
+        self.waiting_bytes += total
+
+    def write_at_once(self, taken: list[int]) -> bool:
+        """The usual case of ``write``: one piece, nothing before it, and the kernel takes it whole.
+
+        False when it is another case; then ``write`` goes on, and tells what is wrong.
+        """
+        pieces = self._pieces
+        if self.is_blocked or len(pieces) != 1:
+            return False
+        try:
+            sent = self._socket.send(pieces[0])
+        except OSError:
+            return False
+        if sent != self.waiting_bytes:
+            self._settle(sent, taken)
+            return False
+        pieces.clear()
+        self._tokens.clear()
+        self.waiting_bytes = 0
+        if self._fresh:
+            taken += self._fresh
+            self._fresh.clear()
+        return True
 
     def write(self, taken: list[int]) -> bool:
         """Give the kernel what it takes now, and say whether that was everything.

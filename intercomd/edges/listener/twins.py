@@ -30,10 +30,13 @@ _SHAPES: dict[str, Any] = {
 
 
 class Purity:
-    """What is known of a frame's bytes before decoding, and the rules that its decoder thereby proves by type alone."""
+    """What is known of a frame's bytes before decoding, and the rules that its decoder thereby proves by type alone.
 
-    def __init__(self, name: str, proved: dict[values.Rule, Any]) -> None:
-        self.name, self.proved = name, proved
+    ``lenient`` is the type of members that may be unusable.
+    """
+
+    def __init__(self, name: str, proved: dict[values.Rule, Any], lenient: Any = msgspec.Raw) -> None:
+        self.name, self.proved, self.lenient = name, proved, lenient
 
 
 # Nothing is known.
@@ -43,6 +46,24 @@ TAME = Purity("tame", {values.TEXT: str})
 # ASCII without DEL or any escape: besides, a label is one by its length alone.
 _SHORT = Annotated[str, msgspec.Meta(min_length=1, max_length=values.MAX_LABEL_BYTES)]
 PLAIN = Purity("plain", {values.TEXT: str, values.LABEL: _SHORT})
+
+# The same, in a message without rare members: those that nearly no client uses have a type that nothing in such a frame
+# has (no string holds a control character), and whole numbers stand for all.
+_NEVER = Literal["\0"]
+_WHOLE = Annotated[int, msgspec.Meta(ge=0, le=values.MAX_SAFE_INTEGER)]
+USUAL = Purity(
+    "usual",
+    {
+        **PLAIN.proved,
+        values.NUMBER: _WHOLE,
+        values.ASK_TIMEOUT: Annotated[int, msgspec.Meta(ge=0, le=values.MAX_ASK_TIMEOUT_MS)],
+        values.THREAD: _NEVER,
+        values.KEEP_TIME: _NEVER,
+        values.HEX32: _NEVER,
+        values.ANYTHING: _NEVER,
+    },
+    lenient=_NEVER,
+)
 
 _twins: dict[tuple[type[Record], str | None, Purity], type[Any]] = {}
 
@@ -100,6 +121,8 @@ def _annotation(field: Field, purity: Purity) -> Any:
         shape = twin(rule.record, purity=purity)
     elif rule.shape == "records":
         shape = tuple[twin(rule.record, purity=purity), ...]  # type: ignore[misc] # made at run time
+    elif rule.shape == "lenient":
+        shape = purity.lenient
     elif rule.words:
         shape = Literal[rule.words]
     else:

@@ -62,7 +62,10 @@ class Edge:
     def start(self, report: Callable[[Iterable[Event]], None]) -> None:
         self.report = report
 
-    def apply(self, effect: Effect) -> None:
+    def action(self, _kind: type[Effect]) -> Callable[[Effect], None]:
+        return self._apply
+
+    def _apply(self, effect: Effect) -> None:
         if type(effect) is self.breaks_on:
             raise ValueError("planted")
         self.applied.append(effect)

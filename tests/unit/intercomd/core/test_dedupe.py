@@ -19,7 +19,7 @@ KEYS: tuple[MessageKey, ...] = (("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"))
 
 
 def remembered() -> Remembered:
-    return Remembered(b"content", 1, "epoch", 1)
+    return Remembered(7, 1, "epoch", 1)
 
 
 class Model:
@@ -290,6 +290,6 @@ def test_what_is_forgotten_again_and_again_costs_no_memory() -> None:
         dedupe.remember(("a", str(number)), remembered(), NOW)
         dedupe.forget(("a", str(number)))
         dedupe.remember(("b", "same"), remembered(), NOW)
-    assert len(dedupe._line.entries) < 200
-    assert all(len(line.entries) < 200 for line in dedupe._lines.values())
+    assert len(dedupe._line) < 200
+    assert all(len(memory.line) < 200 for memory in dedupe._memories.values())
     assert dedupe.find(("a", "kept"), NOW) is not None

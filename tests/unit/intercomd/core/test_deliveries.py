@@ -52,7 +52,7 @@ def test_nothing_is_said_before_anything_was_observed() -> None:
     (deliver,) = asked
     assert isinstance(deliver, effects.Deliver)
     told = talk.router.handle(events.DeliveriesTaken((deliver.token,)), talk.now)
-    assert told == [effects.Write(1, Delivered(message_id="m1"))]
+    assert told == [effects.Acknowledge(1, ["m1"])]
     assert talk.router.handle(events.DeliveriesTaken((deliver.token,)), talk.now) == []
 
 

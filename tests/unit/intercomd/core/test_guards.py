@@ -310,8 +310,8 @@ def _find_downgrade() -> None:
         assert is_delivered == is_right, f"downgraded: {case}"
 
 
-def _anybody(roster: Any, _sender: Any, frame: Any) -> Any:
-    return roster.sessions.get(frame.to) or next(iter(roster.sessions.values()))
+def _anybody(roster: Any, _sender: Any, to: str, _message: Any) -> Any:
+    return roster.sessions.get(to) or next(iter(roster.sessions.values()))
 
 
 def _nothing(*_given: Any) -> None:

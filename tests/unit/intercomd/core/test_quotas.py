@@ -72,6 +72,35 @@ def test_a_window_never_counts_too_few_nor_what_left_a_second_ago(gaps_s: list[f
         assert exact <= window.total <= generous
 
 
+def test_a_bucket_gives_all_that_is_wanted_or_nothing() -> None:
+    bucket = Bucket(10, 1.0, NOW)
+    assert bucket.take_if_there(10, NOW)
+    assert not bucket.take_if_there(1, NOW)
+    assert bucket.level(NOW) == 0
+    assert not bucket.take_if_there(3, NOW + 2)
+    assert bucket.take_if_there(2, NOW + 2)
+
+
+@pytest.mark.parametrize(("count", "size_bytes", "is_charged"), [(5, 50, True), (6, 50, False), (5, 51, False)])
+def test_several_sends_are_charged_when_none_would_be_refused(count: int, size_bytes: int, is_charged: bool) -> None:
+    quotas = Quotas(Limits(send_burst=5, input_burst_bytes=50))
+    assert quotas.charge_sends(1, NOW, count, size_bytes) is is_charged
+    allowance = quotas.allowance(1, NOW)
+    left = (0, 0) if is_charged else (5, 50)
+    assert (allowance.sends.level(NOW), allowance.input.level(NOW)) == left
+
+
+def test_the_room_of_a_pair_is_the_least_of_its_bounds() -> None:
+    quotas = Quotas(Limits(recipient_messages=9, recipient_bytes=900, pair_messages=7, outbound_bytes=1_000))
+    recipient = Connection(1)
+    assert quotas.room("a", "b", recipient) == (7, 900)
+    quotas.charge_pair("a", "b", NOW, 2)
+    quotas.hold(recipient, 300, 5)
+    assert quotas.room("a", "b", recipient) == (4, 600)
+    quotas.hold(Connection(2), 500)
+    assert quotas.room("a", "b", recipient) == (4, 200)
+
+
 def test_a_window_opens_when_its_oldest_second_is_over() -> None:
     window = Window()
     window.add(100.2)

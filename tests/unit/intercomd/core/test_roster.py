@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from intercomd.core.roster import Connection, Roster, Session, may_see
@@ -47,6 +47,68 @@ def rule(viewer: str, other: str) -> bool:
 
 def sees(roster: Roster, viewer: str) -> list[str]:
     return [found.peer_id for found in roster.visible_to(registered(viewer))]
+
+
+# Who asks for lists, in turns: with ``ext:1``, with guarded delivery.
+_READERS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=2)
+_ROW_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["join", "leave", "rename", "hear", "exchange", "stall", "list", "list"]),
+        st.sampled_from(["main", "other", "root", "child", "twin"]),
+        st.sampled_from(["a", "b", "c"]),
+    ),
+    max_size=25,
+)
+_LINEAGES: dict[str, dict[str, str]] = {
+    "root": {"root_session_id": "root"},
+    "child": {"root_session_id": "root", "parent_session_id": "root"},
+    "twin": {"root_session_id": "root", "parent_session_id": "root"},
+}
+
+
+def change_row(roster: Roster, one: Session, step: str, name: str, at_ms: int) -> None:
+    if step == "rename":
+        roster.change(one, one.registered.replace(name=name))
+    elif step == "hear":
+        one.row.seen(at_ms)
+    elif step == "exchange":
+        one.row.exchanged(at_ms)
+    elif step == "stall":
+        one.row.stall(is_stalled=not one.row.is_stalled)
+
+
+_HEARD = [(step, "main", "a") for step in ("join", "list", "hear", "list", "rename", "list")]
+
+
+@given(_ROW_STEPS, _READERS)
+@example(_HEARD, [(False, False)])
+@example(_HEARD, [(True, False)])
+@example(_HEARD, [(False, True)])
+@example(_HEARD, [(True, True)])
+def test_the_rows_kept_for_lists_are_those_of_everybody_now(
+    steps: list[tuple[str, str, str]], readers: list[tuple[bool, bool]]
+) -> None:
+    roster, present = Roster(), {}
+    for at_ms, (step, peer_id, name) in enumerate(steps, 2_000_000_000_000):
+        if step == "join" and peer_id not in present:
+            present[peer_id] = Session(
+                len(present) + at_ms,
+                peer_id,
+                Registration(cwd="/", model="m", name=name, **_LINEAGES.get(peer_id, {})),
+                RowBytes(peer_id, Registration(cwd="/", model="m", name=name), "epoch", at_ms, has_guard=name == "a"),
+            )
+            roster.join(present[peer_id])
+        elif step == "leave" and peer_id in present:
+            roster.leave(present.pop(peer_id))
+        elif peer_id in present:
+            change_row(roster, present[peer_id], step, name, at_ms)
+        viewer = Registration(cwd="/", model="m", **_LINEAGES.get(peer_id, {}))
+        if step == "list":
+            reader = is_extended, is_guarded = readers[at_ms % len(readers)]
+            shown = [one.row for one in roster.visible_to(viewer)]
+            # Made anew, whatever the rows themselves remember.
+            rows = [row._compose(is_extended=is_extended, is_guarded=is_guarded) for row in shown]
+            assert roster.rows_for(viewer, reader) == rows
 
 
 @pytest.mark.parametrize(("viewer", "other"), list(itertools.product(LINEAGES, repeat=2)))

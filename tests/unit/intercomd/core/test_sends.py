@@ -145,7 +145,7 @@ def fingerprint(talk: Conversation) -> tuple[Any, ...]:
         copy.deepcopy(state.counters.counts),
         copy.deepcopy(state.counters.held),
         {pair: window.total for pair, window in state.quotas._pairs.items()},
-        dict(state.dedupe._known),
+        {sender: dict(memory.known) for sender, memory in state.dedupe._memories.items()},
         [ask.key for ask in state.asks],
         state.deadlines.keys(),
         [bytes(session.row.render(is_extended=True)) for session in state.roster.sessions.values()],

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected
+from intercomd.core.events import FrameBegun, FrameReceived, FrameRejected, SendsReceived
 from intercomd.edges.listener.connection import FRAMES_PER_TURN, READ_BYTES, Connection
 from libintercom.wire.frames import encode_json, frame
-from libintercom.wire.requests import Health, Register, Send
+from libintercom.wire.requests import Health, Register
 from tests.support import sayings as say
 
 AT_MS = 5
@@ -51,9 +51,10 @@ def test_frames_come_in_order_with_their_size() -> None:
 
 def test_a_send_carries_its_bytes_and_a_registration_two_ids() -> None:
     sent, registered = cut(connect(), frame(encode_json(say.send("b", "m"))) + frame(encode_json(say.register("a"))))
-    assert isinstance(sent.frame, Send)
-    assert sent.message == encode_json(say.message("m"))
-    assert sent.ids == ()
+    assert isinstance(sent, SendsReceived)
+    ((to, message, raw, size_bytes),) = sent.sends
+    assert (to, message.id, raw) == ("b", "m", encode_json(say.message("m")))
+    assert size_bytes == len(encode_json(say.send("b", "m")))
     assert isinstance(registered.frame, Register)
     assert registered.ids == ("one", "two")
 

@@ -54,6 +54,56 @@ def test_what_the_kernel_takes_whole_is_taken() -> None:
     assert kernel.took == frame(b"{}") + frame(join_incoming(ROW, MESSAGE))
 
 
+def test_each_token_is_taken_once_when_it_takes_several_calls() -> None:
+    output, kernel = make(None, None, None)
+    output.append_messages(ROW, [b"x" * 200_000] * 3, range(5, 8))
+    taken: list[int] = []
+    assert output.write(taken)
+    assert (taken, kernel.calls > 1) == ([5, 6, 7], True)
+
+
+def test_several_messages_are_what_each_alone_would_be() -> None:
+    messages = [MESSAGE, b"x" * 20_000, b"{}"]
+    together, one_by_one = make(None), make(None)
+    together[0].append_messages(ROW, messages, range(1, 4))
+    for token, message in enumerate(messages, 1):
+        one_by_one[0].append_message(ROW, message, token)
+    assert together[0].waiting_bytes == one_by_one[0].waiting_bytes
+    assert all(output.write([]) for output, _kernel in (together, one_by_one))
+    assert together[1].took == one_by_one[1].took
+
+
+def test_one_piece_goes_out_at_once() -> None:
+    output, kernel = make(None)
+    output.append_message(ROW, MESSAGE, 7)
+    taken: list[int] = []
+    assert output.write_at_once(taken)
+    assert (taken, output.waiting_bytes, kernel.took) == ([7], 0, frame(join_incoming(ROW, MESSAGE)))
+    assert output.pop_held([]) == []
+
+
+@pytest.mark.parametrize("limit", [0, 1, 10, -1])
+def test_what_does_not_go_out_at_once_goes_on_the_long_way(limit: int) -> None:
+    output, kernel = make(limit, None)
+    output.append_message(ROW, MESSAGE, 7)
+    taken: list[int] = []
+    assert not output.write_at_once(taken)
+    assert taken == []
+    assert output.write(taken)
+    assert (taken, kernel.took) == ([7], frame(join_incoming(ROW, MESSAGE)))
+
+
+def test_nothing_is_offered_at_once_behind_what_waits() -> None:
+    output, kernel = make(5, None)
+    output.append(frame(b"{}"))
+    output.append_message(ROW, MESSAGE, 7)
+    assert not output.write_at_once([])
+    assert kernel.calls == 0
+    assert not output.write([])
+    assert not output.write_at_once([])
+    assert kernel.calls == 1
+
+
 def test_one_byte_less_than_a_frame_is_held() -> None:
     whole = len(frame(join_incoming(ROW, MESSAGE)))
     output, kernel = make(whole - 1, None)
