@@ -12,6 +12,7 @@ from collections import deque
 
 from libintercom.session import entries, happenings, steps
 from libintercom.session.errors import JournalStopped
+from libintercom.session.faults import reach
 from libintercom.session.framing import frame
 from libintercom.session.host import HostInput
 from libintercom.session.placing import Placing
@@ -118,10 +119,12 @@ class Engine:
         standings = tuple(self.ledger.unfinished())
         self._unplaced = {one.message_id for one in standings if one.kind not in entries.FINAL}
         self.happen(happenings.Recovered(standings=standings))
+        reach("session.recovered")
 
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""
         message_id = inbound.message.id
+        reach("session.admitting")
         standing = self.ledger.find(message_id)
         if standing is None:
             self._admitting.add(message_id)
@@ -239,6 +242,7 @@ class Engine:
 
     def _settle(self, ids: tuple[str, ...], reason: str | None) -> None:
         stored = self._storing.pop(ids, ())
+        reach("session.settled")
         if reason is None:
             self._errors.recover(JOURNAL)
             self.happen(happenings.Checkpointed(entry_ids=ids))

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-# In the order of a journal's life; a test reaches each.
+# In the order of a journal's life, then of a message's; tests reach each.
 POINTS = (
     "journal.locked",  # this process owns the journal; nothing of it was read
     "journal.aside_log",  # the log of a damaged file has its new name, the file itself does not
@@ -31,6 +31,18 @@ POINTS = (
     "journal.collected",  # and committed
     "journal.closing",  # the writer has ended
     "journal.closed",  # the database is closed; the lock is still held
+    "session.recovered",  # the inbox has what an earlier run left; nobody is connected yet
+    "session.joined",  # the broker knows this run
+    "session.admitting",  # a message came; it is in memory alone
+    "session.settled",  # a checkpoint is on disk; the inbox was not told
+    "host.placing",  # that a batch goes to the host is on disk; the host was not called
+    "host.placed",  # the host answered; the inbox was not told
+    "host.finding",  # the host is about to be asked for what an earlier run handed to it
+    "host.found",  # it answered; the inbox was not told
+    "reply.leaving",  # that our reply leaves is on disk; it has not left
+    "reply.sent",  # the broker's word on it came; it is not recorded
+    "reply.came",  # a reply that we waited for came; it is not recorded
+    "reply.recorded",  # it is; whoever asked was not told
 )
 
 _hook: Callable[[str], None] | None = None

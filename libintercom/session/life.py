@@ -13,6 +13,7 @@ from libintercom.aio import AsyncClient
 from libintercom.identity import peer_id
 from libintercom.session import states
 from libintercom.session.errors import Forked, NotLive
+from libintercom.session.faults import reach
 from libintercom.session.reception import Reception
 from libintercom.session.reconnecting import Line
 from libintercom.session.tenure import Tenure
@@ -82,6 +83,7 @@ class Life:
     async def _connect(self, tenure: Tenure) -> None:
         described = _describe(self._profile, tenure.live, self.host)
         self._client = client = await AsyncClient.join(described, **self._chosen.client)
+        reach("session.joined")
         self._reception = reception = Reception(client, tenure, self.host, self._errors, self._chosen.watchers)
         self._line = Line(
             client, self._errors, on_event=reception.take, on_joined=reception.rejoin, on_lost=reception.lose

@@ -11,6 +11,7 @@ import inspect
 from collections import deque
 
 from libintercom.session import happenings, host
+from libintercom.session.faults import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,15 +49,13 @@ class Placing:
 
     def place(self, batch: Sequence[HostInput]) -> None:
         ids = tuple(one.message_id for one in batch)
-        self._add(lambda: self._host.place(batch), lambda task: self._judge_placement(ids, task))
+        self._add(lambda: self._begin(batch), lambda task: self._judge_placement(ids, task))
 
     def wake(self) -> None:
         self._add(self._host.wake, self._judge_wake)
 
     def find(self, message_id: str) -> None:
-        self._add(
-            lambda: self._host.find_placement(message_id), lambda task: self._judge_finding(message_id, task)
-        )
+        self._add(lambda: self._begin_finding(message_id), lambda task: self._judge_finding(message_id, task))
 
     def abandon(self) -> None:
         """Forget what was asked for; a call under way is given up."""
@@ -91,10 +90,19 @@ class Placing:
                 task.cancel()
         return task if task.done() else None
 
+    def _begin(self, batch: Sequence[HostInput]) -> Any:
+        reach("host.placing")
+        return self._host.place(batch)
+
+    def _begin_finding(self, message_id: str) -> Any:
+        reach("host.finding")
+        return self._host.find_placement(message_id)
+
     # ------------------------------------------------------------------ what an end means
 
     def _judge_placement(self, ids: tuple[str, ...], task: asyncio.Task[Any] | None) -> Record | None:
         failure = _failure_of(task)
+        reach("host.placed")
         if isinstance(failure, host.HostRefused):
             return happenings.HostRefused(message_ids=ids, reason=self._say(failure))
         if task is None or failure is not None:
@@ -104,6 +112,7 @@ class Placing:
 
     def _judge_finding(self, message_id: str, task: asyncio.Task[Any] | None) -> Record:
         failure = _failure_of(task)
+        reach("host.found")
         if task is None or failure is not None:
             return happenings.PlacementUnknown(message_id=message_id, reason=self._say(failure))
         found = task.result()

@@ -11,6 +11,7 @@ from libintercom.errors import NoPendingAsk
 from libintercom.identity import make_uuid
 from libintercom.inbound import Inbound
 from libintercom.outcomes import NO_PENDING_ASK, UNKNOWN, not_sent
+from libintercom.session.faults import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ async def reply(
     if refused:
         return not_sent(reply_id, NO_PENDING_ASK, refused)
     is_accepted = None
+    reach("reply.leaving")
     try:
         sent: SendOptions = {**options, "message_id": reply_id, "reply_to": ask.message_id}
         outcome = await client.send(ask.sender_id, text, **sent)
         is_accepted = None if outcome.outcome == UNKNOWN else outcome.is_accepted
+        reach("reply.sent")
     finally:
         engine.end_reply(ask.message_id, reply_id, is_accepted=is_accepted)
     await engine.flush()
