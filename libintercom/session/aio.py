@@ -16,7 +16,6 @@ from libintercom.asking import DEFAULT_TIMEOUT_S
 from libintercom.identity import make_uuid
 from libintercom.session import happenings
 from libintercom.session.errors import NotLive, ReplyWithheld
-from libintercom.session.faults import reach
 from libintercom.session.host import QueueHost
 from libintercom.session.life import Life
 from libintercom.session.options import Chosen
@@ -108,9 +107,7 @@ class AsyncSession(Life):
         self._receiving("ask").note_activity()
         answered = await client.ask(to, text, timeout_s=timeout_s, on_outcome=on_outcome, **options)
         if answered.reply is not None:
-            reach("reply.came")
             reason = await tenure.engine.record_reply(answered.reply)
-            reach("reply.recorded")
             if reason:
                 raise ReplyWithheld(answered.outcome.message_id, answered.reply, reason)
         return answered

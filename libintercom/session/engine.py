@@ -119,12 +119,12 @@ class Engine:
         standings = tuple(self.ledger.unfinished())
         self._unplaced = {one.message_id for one in standings if one.kind not in entries.FINAL}
         self.happen(happenings.Recovered(standings=standings))
-        reach("session.recovered")
+        reach("start.taken_up")
 
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""
+        reach("session.arrived")
         message_id = inbound.message.id
-        reach("session.admitting")
         standing = self.ledger.find(message_id)
         if standing is None:
             self._admitting.add(message_id)
@@ -148,6 +148,7 @@ class Engine:
 
     async def record_reply(self, inbound: Inbound) -> str:
         """``""`` once a reply that an ask of ours got is on record; else why it is not given to the ask."""
+        reach("session.reply_received")
         message_id = inbound.message.id
         standing = self.ledger.find(message_id)
         told = {} if standing is None else {"standing": standing}
@@ -241,8 +242,8 @@ class Engine:
             pass
 
     def _settle(self, ids: tuple[str, ...], reason: str | None) -> None:
+        reach("session.stored")
         stored = self._storing.pop(ids, ())
-        reach("session.settled")
         if reason is None:
             self._errors.recover(JOURNAL)
             self.happen(happenings.Checkpointed(entry_ids=ids))

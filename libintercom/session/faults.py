@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-# In the order of a journal's life, then of a message's; tests reach each.
+# In the order of a journal's life; a test reaches each.
 POINTS = (
     "journal.locked",  # this process owns the journal; nothing of it was read
     "journal.aside_log",  # the log of a damaged file has its new name, the file itself does not
@@ -31,18 +31,21 @@ POINTS = (
     "journal.collected",  # and committed
     "journal.closing",  # the writer has ended
     "journal.closed",  # the database is closed; the lock is still held
-    "session.recovered",  # the inbox has what an earlier run left; nobody is connected yet
-    "session.joined",  # the broker knows this run
-    "session.admitting",  # a message came; it is in memory alone
-    "session.settled",  # a checkpoint is on disk; the inbox was not told
-    "host.placing",  # that a batch goes to the host is on disk; the host was not called
-    "host.placed",  # the host answered; the inbox was not told
-    "host.finding",  # the host is about to be asked for what an earlier run handed to it
-    "host.found",  # it answered; the inbox was not told
-    "reply.leaving",  # that our reply leaves is on disk; it has not left
-    "reply.sent",  # the broker's word on it came; it is not recorded
-    "reply.came",  # a reply that we waited for came; it is not recorded
-    "reply.recorded",  # it is; whoever asked was not told
+    "start.taken_up",  # the inbox has what an earlier run left; nobody is connected yet
+    "start.asking",  # the host is about to be asked for what was handed to it and never heard of
+    "start.told",  # it answered; the inbox does not know
+    "start.joined",  # the broker knows this run
+    "session.arrived",  # a message was read and may be admitted; nothing of it is on record
+    "session.stored",  # a checkpoint is on disk; the inbox does not know
+    "session.placing",  # that a batch goes to the host is on record; the host was not called
+    "session.answered",  # the host said what became of it; nothing of that is on record
+    "session.given",  # that the program has a message is on record; it does not have it
+    "session.consumed",  # the program asked for the next message; nothing of that is on record
+    "session.reply_leaving",  # that a reply leaves is on record; it did not
+    "session.reply_sent",  # what became of the reply is known; it is not on record
+    "session.reply_received",  # an ask of ours has its reply; it is not on record
+    "session.leaving",  # the broker was left; what was admitted is not finished
+    "session.detached",  # everything is on record; the journal is still open
 )
 
 _hook: Callable[[str], None] | None = None

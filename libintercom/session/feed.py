@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from libintercom.inbound import Inbound
+from libintercom.session.faults import reach
 from libintercom.session.happenings import TurnEnded, TurnStarted
 from libintercom.wire.record import required
 from libintercom.wire.values import STRING
@@ -101,6 +102,7 @@ class Feed:
         if failure is not None:
             self._happen(TurnEnded(is_ok=True, consumed_ids=()))
             raise failure
+        reach("session.given")
         if self._host.first() is first:
             self._host.drop_first()
         if placing.result():
@@ -113,6 +115,7 @@ class Feed:
     def _end_turn(self) -> None:
         given, self._given = self._given, None
         if given is not None:
+            reach("session.consumed")
             self._happen(TurnEnded(is_ok=True, consumed_ids=(given.message.id,)))
 
     async def _wait_for_first(self, timeout_s: float | None) -> HostInput | None:

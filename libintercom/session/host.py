@@ -126,7 +126,9 @@ class QueueHost:
         self._responses: deque[PagedText] = deque(maxlen=KEPT_RESPONSES)
         self._on_arrival: Callable[[], object] | None = None
 
-    def __len__(self) -> int:
+    @property
+    def backlog(self) -> int:
+        """How many messages are in line. (No ``__len__``: a host with nothing in line is a host.)"""
         return len(self._waiting)
 
     @property

@@ -55,7 +55,8 @@ class Chosen:
         if unknown:
             raise TypeError(f"no such option: {', '.join(sorted(unknown))}")
         places = options.get("places")
-        self.host: Host = options.get("host") or QueueHost()
+        host = options.get("host")
+        self.host: Host = QueueHost() if host is None else host
         self.journal: Journal | bool = options.get("journal", True)
         self.watchers = Watchers(options.get("bus"), options.get("on_notice"))
         self.errors = BackgroundErrors(options.get("on_background_error"), (places or find_places()).agent_dir)

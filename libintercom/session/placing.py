@@ -15,7 +15,7 @@ from libintercom.session.faults import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from libintercom.session.host import Host, HostInput
@@ -49,7 +49,7 @@ class Placing:
 
     def place(self, batch: Sequence[HostInput]) -> None:
         ids = tuple(one.message_id for one in batch)
-        self._add(lambda: self._begin(batch), lambda task: self._judge_placement(ids, task))
+        self._add(lambda: self._host.place(batch), lambda task: self._judge_placement(ids, task))
 
     def wake(self) -> None:
         self._add(self._host.wake, self._judge_wake)
@@ -62,6 +62,8 @@ class Placing:
         self._calls.clear()
         if self._working is not None:
             self._working.cancel()
+            # One that had not begun clears nothing itself.
+            self._working = None
 
     # ------------------------------------------------------------------ one after the other
 
@@ -74,7 +76,9 @@ class Placing:
         try:
             while self._calls:
                 call, judge = self._calls.popleft()
+                reach("session.placing")
                 happened = judge(await self._call(call))
+                reach("session.answered")
                 if happened is not None:
                     self._tell(happened)
         finally:
@@ -82,7 +86,7 @@ class Placing:
 
     async def _call(self, call: Callable[[], Any]) -> asyncio.Task[Any] | None:
         # A task of its own keeps whatever the host raises.
-        task = asyncio.get_running_loop().create_task(_settle(call))
+        task = asyncio.get_running_loop().create_task(settle(call))
         try:
             await asyncio.wait([task], timeout=self._timeout_s)
         finally:
@@ -90,19 +94,14 @@ class Placing:
                 task.cancel()
         return task if task.done() else None
 
-    def _begin(self, batch: Sequence[HostInput]) -> Any:
-        reach("host.placing")
-        return self._host.place(batch)
-
     def _begin_finding(self, message_id: str) -> Any:
-        reach("host.finding")
+        reach("start.asking")
         return self._host.find_placement(message_id)
 
     # ------------------------------------------------------------------ what an end means
 
     def _judge_placement(self, ids: tuple[str, ...], task: asyncio.Task[Any] | None) -> Record | None:
         failure = _failure_of(task)
-        reach("host.placed")
         if isinstance(failure, host.HostRefused):
             return happenings.HostRefused(message_ids=ids, reason=self._say(failure))
         if task is None or failure is not None:
@@ -112,7 +111,7 @@ class Placing:
 
     def _judge_finding(self, message_id: str, task: asyncio.Task[Any] | None) -> Record:
         failure = _failure_of(task)
-        reach("host.found")
+        reach("start.told")
         if task is None or failure is not None:
             return happenings.PlacementUnknown(message_id=message_id, reason=self._say(failure))
         found = task.result()
@@ -138,7 +137,8 @@ class Placing:
         return reason
 
 
-async def _settle(call: Callable[[], Any]) -> Any:
+async def settle(call: Callable[[], Any]) -> Any:
+    """What a host answers, awaited where its method is a coroutine; it raises inside the task that runs this."""
     result = call()
     return await result if inspect.isawaitable(result) else result
 
@@ -147,8 +147,3 @@ def _failure_of(task: asyncio.Task[Any] | None) -> BaseException | None:
     if task is None:
         return None
     return asyncio.CancelledError() if task.cancelled() else task.exception()
-
-
-async def settle_response(response: Any | Awaitable[Any]) -> Any:
-    """What a host answers a reader, awaited where it is a coroutine."""
-    return await response if inspect.isawaitable(response) else response

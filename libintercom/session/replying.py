@@ -35,13 +35,13 @@ async def reply(
     if refused:
         return not_sent(reply_id, NO_PENDING_ASK, refused)
     is_accepted = None
-    reach("reply.leaving")
+    reach("session.reply_leaving")
     try:
         sent: SendOptions = {**options, "message_id": reply_id, "reply_to": ask.message_id}
         outcome = await client.send(ask.sender_id, text, **sent)
         is_accepted = None if outcome.outcome == UNKNOWN else outcome.is_accepted
-        reach("reply.sent")
     finally:
+        reach("session.reply_sent")
         engine.end_reply(ask.message_id, reply_id, is_accepted=is_accepted)
     await engine.flush()
     return outcome

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from libintercom.session.host import EmptyHistory, EntryNotFound
-from libintercom.session.placing import settle_response
+from libintercom.session.placing import settle
 from libintercom.session.receipts import make_receipt
 from libintercom.wire.reads import ReadError, clamp_limit
 
@@ -43,9 +43,8 @@ def attest(ledger: Ledger | None, *, root: str, session: str, root_session_id: s
 
 async def read_last(host: Host, asked: ReadAsked) -> ReadAnswer:
     """A page of the host's last response, or why there is none."""
-    read = asyncio.ensure_future(
-        settle_response(host.last_response(asked.entry_id, asked.offset or 0, clamp_limit(asked.limit)))
-    )
+    about = (asked.entry_id, asked.offset or 0, clamp_limit(asked.limit))
+    read = asyncio.ensure_future(settle(lambda: host.last_response(*about)))
     await asyncio.wait([read], timeout=READ_TIMEOUT_S)
     if not read.done():
         read.cancel()

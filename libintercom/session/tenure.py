@@ -12,6 +12,7 @@ from libintercom.identity import make_uuid
 from libintercom.member import now_ms
 from libintercom.session import errands, happenings
 from libintercom.session.engine import Engine
+from libintercom.session.faults import reach
 from libintercom.session.feed import Feed
 from libintercom.session.host import QueueHost
 from libintercom.session.inbox import Inbox
@@ -85,6 +86,7 @@ class Tenure:
                 self.engine.happen(happenings.HostRefused(message_ids=left, reason="this session leaves"))
         if not await self.engine.shut_down(SHUTDOWN_TIMEOUT_S):
             self._errors.report(SHUTDOWN, _HOST_BUSY)
+        reach("session.detached")
         await self.release()
 
     async def release(self) -> None:

@@ -1,16 +1,19 @@
 """A program with a session of its own, for tests that kill it: it does what lines of JSON on its stdin say.
 
-Owns the verbs below; each answers with one line of JSON. Run as ``python -m tests.support.session_actor NAME NATIVE``.
+Owns the verbs below; each answers with one line of JSON. Run as ``python -m tests.support.session_actor NAME NATIVE
+[POINT COUNT]``: with a fault point it kills itself when it gets there for the COUNTth time.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 from libintercom.profile import profile_from_environment
+from libintercom.session import faults
 from libintercom.session.blocking import Session
 
 if TYPE_CHECKING:
@@ -47,11 +50,25 @@ VERBS: dict[str, Callable[..., Any]] = {
     "pending": lambda session: session.pending(),
     "note": lambda session: session.journal_note,
     "send": lambda session, to, text: session.send(to, text).outcome,
-    "crash": lambda _session: os.kill(os.getpid(), 9),
 }
 
 
-def main(name: str, native_id: str) -> None:
+def die_at(point: str, count: int) -> None:
+    """Be killed at the ``count``th arrival at a fault point."""
+    left = count
+
+    def hook(reached: str) -> None:
+        nonlocal left
+        left -= reached == point
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    faults.set_hook(hook)
+
+
+def main(name: str, native_id: str, point: str = "", count: str = "1") -> None:
+    if point:
+        die_at(point, int(count))
     session = Session.join(profile_from_environment(name=name), native_id=native_id)
     print(json.dumps(session.session_id), flush=True)
     for line in sys.stdin:

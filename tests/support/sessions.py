@@ -63,26 +63,30 @@ class Site:
         return Session.join(self.profile(name), native_id=native_id or f"native-{name}", **chosen)
 
     @contextlib.contextmanager
-    def actor(self, name: str, native_id: str = "") -> Iterator[SessionActor]:
-        """A session in a process of its own."""
-        with contextlib.closing(SessionActor(self, name, native_id or f"native-{name}")) as actor:
+    def actor(self, name: str, native_id: str = "", *dying: str) -> Iterator[SessionActor]:
+        """A session in a process of its own; ``dying``: at which fault point, and the how manieth time."""
+        with contextlib.closing(SessionActor(self, name, native_id or f"native-{name}", *dying)) as actor:
             yield actor
+
+
+class ActorDied(AssertionError):
+    """The actor's process ended before it answered."""
 
 
 class SessionActor:
     """A process of ``tests.support.session_actor``; ``session_id`` is its peer ID."""
 
-    def __init__(self, site: Site, name: str, native_id: str) -> None:
+    def __init__(self, site: Site, name: str, native_id: str, *dying: str) -> None:
         kept = {key: os.environ[key] for key in ("PATH", "LANG", "HOME") if key in os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.session_actor", name, native_id],
+            [sys.executable, "-m", "tests.support.session_actor", name, native_id, *dying],
             cwd=ROOT,
             env={**kept, **site.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.session_id: str = self._read()
+        self.session_id: str = self.read()
 
     @property
     def pid(self) -> int:
@@ -91,13 +95,16 @@ class SessionActor:
     def tell(self, verb: str, *arguments: Any) -> Any:
         """Have it do something; what it answers."""
         self.begin(verb, *arguments)
-        return self._read()
+        return self.read()
 
     def begin(self, verb: str, *arguments: Any) -> None:
         """Have it do something, and do not wait for it."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([verb, *arguments]) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps([verb, *arguments]) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise ActorDied from None
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
@@ -106,13 +113,17 @@ class SessionActor:
 
     def close(self) -> None:
         """End it, in order if it still can."""
-        if self._process.poll() is None:
+        try:
             self._process.communicate(timeout=20)
+        except BrokenPipeError:
+            self._process.wait()
 
-    def _read(self) -> Any:
+    def read(self) -> Any:
+        """Its next answer. Raises ActorDied."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"the actor ended with status {self._process.wait()}"
+        if not line:
+            raise ActorDied(self._process.wait())
         return json.loads(line)
 
 

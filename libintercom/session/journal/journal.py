@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+# Unfinished messages listed at a time, without their texts.
+_PAGE = 256
+
+
 class Journal:
     """The open journal of one native session. Close it, or use it in a ``with`` statement.
 
@@ -141,22 +145,21 @@ class Journal:
 
     def unfinished(self) -> Iterator[Standing]:
         """What a new start takes up, in the order of admission; each read when it is its turn."""
-        with self._mine():
-            found = dict(self._ask(self._view.unfinished))
-            found.update((message_id, seen[0]) for message_id, seen in self._memory.tail.items() if seen[2])
-            found.update(self._memory.waiting())
-        for message_id in sorted(found, key=found.__getitem__):
-            standing = self.find(message_id)
-            if standing is not None and standing.is_unfinished:
-                yield standing
+        after = 0
+        while True:
+            page = self._next_unfinished(after)
+            for place, message_id in page:
+                standing = self.find(message_id)
+                if standing is not None and standing.is_unfinished:
+                    yield standing
+                after = place
+            if not page:
+                return
 
     def receipt_rows(self, message_id: str) -> list[Entry]:
-        """Every entry of one message, oldest first, also those not stored yet."""
+        """Every stored entry of one message, oldest first: nobody is told of what a crash may yet take back."""
         with self._mine():
-            known = self._look_up(message_id)
-            rows = {number: entry for number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])}
-            rows.update(known.waiting)
-        return [rows[number] for number in sorted(rows)]
+            return [entry for _number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])]
 
     def close(self) -> None:
         """Store what was appended, bring the index up to date and give the journal up; harmless when repeated."""
@@ -212,6 +215,14 @@ class Journal:
         known.waiting.append((number, entry))
         self._memory.add(entry.message_id, known, len(body))
         return store.make_row(entry, number, previous, standing.order, is_unfinished=standing.is_unfinished, body=body)
+
+    def _next_unfinished(self, after: int) -> list[tuple[int, str]]:
+        """Candidates after a place in the order of admission: of the index and of memory, as far as both are known."""
+        with self._mine():
+            indexed = self._ask(self._view.unfinished, after, _PAGE)
+            recent = self._memory.unfinished(after)
+        end = indexed[-1][0] if len(indexed) == _PAGE else self._number
+        return sorted({*indexed, *(one for one in recent if one[0] <= end)})
 
     def _look_up(self, message_id: str) -> Known:
         known = self._memory.recent.get(message_id)

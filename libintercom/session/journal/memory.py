@@ -65,9 +65,13 @@ class Memory:
                 known.waiting = [one for one in known.waiting if one[0] > stored]
         self._evict()
 
-    def waiting(self) -> list[tuple[str, int]]:
-        """Message id and place in the order of admission, of every message with entries not stored yet."""
-        return [(name, known.standing.order) for name, known in self.recent.items() if known.waiting and known.standing]
+    def unfinished(self, after: int) -> list[tuple[int, str]]:
+        """Place in the order of admission and message id: unfinished beyond the index, or with entries not stored."""
+        found = {seen[0]: name for name, seen in self.tail.items() if seen[2] and seen[0] > after}
+        for name, known in self.recent.items():
+            if known.waiting and known.standing and known.standing.order > after:
+                found[known.standing.order] = name
+        return sorted(found.items())
 
     def folded(self, up_to: int) -> None:
         """The index has everything up to ``up_to``."""

@@ -43,6 +43,7 @@ _TAIL = """
 SELECT message_id, first, max(number), unfinished FROM entries
 WHERE number > (SELECT value FROM facts WHERE name = 'folded') GROUP BY message_id
 """
+_UNFINISHED = "SELECT first, message_id FROM messages WHERE unfinished = 1 AND first > ? ORDER BY first LIMIT ?"
 _PAGE = "SELECT number, at_ms, entry_id, message_id, kind, body FROM entries WHERE number > ? ORDER BY number LIMIT ?"
 _ENTRY = "SELECT previous, at_ms, entry_id, message_id, kind, body FROM entries WHERE number = ?"
 
@@ -98,9 +99,9 @@ def find_message(connection: sqlite3.Connection, message_id: str) -> tuple[int, 
     return found
 
 
-def read_unfinished(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Message id and first entry of what the index has as unfinished."""
-    return connection.execute("SELECT message_id, first FROM messages WHERE unfinished = 1").fetchall()
+def read_unfinished(connection: sqlite3.Connection, after: int, count: int) -> list[tuple[int, str]]:
+    """First entry and message id of the next that the index has as unfinished, in the order of admission."""
+    return connection.execute(_UNFINISHED, (after, count)).fetchall()
 
 
 def read_chain(connection: sqlite3.Connection, last: int) -> list[tuple[int, Entry, int]]:

@@ -35,9 +35,10 @@ class View:
         self.release()
         return store.read_chain(self._connection, last)
 
-    def unfinished(self) -> list[tuple[str, int]]:
+    def unfinished(self, after: int, count: int) -> list[tuple[int, str]]:
+        """The next of the index that are unfinished: place in the order of admission, message id."""
         self.release()
-        return store.read_unfinished(self._connection)
+        return store.read_unfinished(self._connection, after, count)
 
     def release(self) -> None:
         """Look at the newest state from now on."""

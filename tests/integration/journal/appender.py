@@ -17,7 +17,8 @@ NATIVE_ID = "the appender"
 def entry(number: int) -> Entry:
     message_id = f"m{number}"
     # Every third has a text of more than a page.
-    body = {"from": {"id": "ann"}, "message": {"id": message_id, "content": {"text": "x" * (9_000 * (number % 3 == 0))}}}
+    content = {"text": "x" * (0 if number % 3 else 9_000)}
+    body = {"from": {"id": "ann"}, "message": {"id": message_id, "content": content}}
     return Entry(entry_id=f"e{number}", message_id=message_id, kind="admitted", at_ms=number, body=body)
 
 

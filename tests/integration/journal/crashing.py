@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import signal
 import tempfile
@@ -22,6 +21,7 @@ from tests.integration.journal.judging import judge, judge_aside
 from tests.integration.journal.writing import NATIVE_ID, Life, live
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from tests.integration.journal.judging import Lived
@@ -41,7 +41,7 @@ _LIVES = 6
 
 @dataclass
 class Tally:
-    """``died``: fault point -> kills there. ``settled``: appends that were said to be stored. ``place``: for folders."""
+    """``place``: where folders are made. ``died``: point -> kills there. ``settled``: appends said to be stored."""
 
     place: str | None = None
     lives: int = 0

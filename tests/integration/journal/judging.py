@@ -47,7 +47,7 @@ def _judge_life(lived: Lived, order: list[str]) -> list[str]:
     if len(stored) not in bounds:
         found.append(f"life {life.number}: {len(stored)} entries are stored, which splits an append")
     if settled and len(stored) < sum(map(len, appends[: max(settled) + 1])):
-        found.append(f"life {life.number}: append {max(settled)} was settled, and only {len(stored)} entries are stored")
+        found.append(f"life {life.number}: append {max(settled)} was settled, but {len(stored)} entries are stored")
     if settled != sorted(settled):
         found.append(f"life {life.number}: settled out of order: {settled}")
     return found

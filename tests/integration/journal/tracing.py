@@ -78,7 +78,7 @@ def _calls(path: str) -> Iterator[Call]:
                 begun[pid] = said[: -len("<unfinished ...>")].rstrip()
                 continue
             if said.startswith("<... "):
-                said = begun.pop(pid) + said.split("resumed>", 1)[1]
+                said = begun.pop(pid) + said.partition("resumed>")[2]
             parts = _CALL.match(said)
             call = Call(tuple(part or "" for part in parts.groups())) if parts else None
             if call is not None and call.is_successful:
@@ -118,9 +118,9 @@ class Disk:
             self._written.pop(name, None)
             self.loose.pop(name, None)
         elif call == "ftruncate":
-            del self._written[name][int(rest.split(",")[-1]) :]
+            del self._written[name][_last_number(rest) :]
         elif call == "pwrite64":
-            offset = int(rest.split(",")[-1])
+            offset = _last_number(rest)
             _put(self._written[name], offset, text)
             self.loose.setdefault(name, []).append((offset, text))
         elif call in ("fsync", "fdatasync"):
@@ -149,6 +149,10 @@ class Disk:
                 _put(whole, offset, text)
             with open(os.open(f"{folder}/{name}", os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
                 file.write(whole)
+
+
+def _last_number(arguments: str) -> int:
+    return int(arguments.rpartition(",")[2])
 
 
 def _put(content: bytearray, offset: int, text: bytes) -> None:

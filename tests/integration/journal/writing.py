@@ -86,7 +86,7 @@ def _tell(out: int, number: int, failure: object) -> None:
 
 def _shrink_bounds() -> None:
     writer.FOLD_LIMIT, writer.CHECKPOINT_PAGES, writer._LOOK_EVERY = _FOLD_LIMIT, _CHECKPOINT_PAGES, _LOOK_EVERY
-    collecting.is_large = lambda connection, limits: schema.read_pragma(connection, "page_count") > _LARGE_PAGES
+    collecting.is_large = lambda connection, _limits: schema.read_pragma(connection, "page_count") > _LARGE_PAGES
 
 
 def _die_at(point: str, reach: int) -> None:

@@ -120,7 +120,7 @@ def test_withdrawal_does_not_recall_what_was_admitted(place: Site, broker: Daemo
     async def story(a: AsyncSession, b: AsyncSession) -> None:
         await consent(b, "r1")
         assert (await send(a, guard_of(b, "r1"))).outcome == "delivered"
-        await wait_until_async(lambda: len(b.host), "the admission")  # type: ignore[arg-type]
+        await wait_until_async(lambda: b.host.backlog, "the admission")  # type: ignore[attr-defined]
         await consent(b, None)
         arrival = await b.next_inbound(TIMEOUT_S)
         assert arrival is not None

@@ -72,7 +72,7 @@ def test_a_reply_that_an_ask_got_is_no_message_after_a_restart(place: Site, brok
             first.begin("ask", "a", "?")
             question = a.next_inbound(TIMEOUT_S)
             assert a.reply(question, "!", message_id="reply-1").outcome == "delivered"
-            assert first._read() == "reply-1"
+            assert first.read() == "reply-1"
             first.kill()
         with place.actor("b") as second, place.join_blocking("c") as c:
             # The same ID once more, from somebody whose own memory of it the broker does not share.

@@ -184,7 +184,8 @@ def _revived(record: Record) -> Iterator[str]:
                 yield f"{line['id']} was {ended[line['id']]} in life {number} and placed in life {line['life']}"
         closed = {row["messageId"] for row in lived.journal if row["kind"] in entries.CLOSING_FACTS}
         for later in record.lives[number + 1 :]:
-            waiting = {view["id"] for said in later.words("pending") for view in said["pending"]}
+            views = [view for said in later.words("pending") for view in said["pending"]]
+            waiting = {view["id"] for view in views if view["kind"] == "ask"}
             yield from (f"ask {ask} was closed in life {number} and waits later" for ask in closed & waiting)
 
 

@@ -72,7 +72,12 @@ def _claim_placement() -> None:
 
 
 def _attest_before_commit() -> None:
-    Journal.stored_rows = Journal.receipt_rows
+    def appended_rows(self: Journal, message_id: str) -> list[Any]:
+        stored = {number: entry for number, entry, _size in self._view.chain(self._place(message_id)[1])}
+        stored.update(self._look_up(message_id).waiting)
+        return [stored[number] for number in sorted(stored)]
+
+    Journal.receipt_rows = appended_rows
     Engine.flush = _no_flush
 
 

@@ -35,13 +35,14 @@ ELSEWHERE = ("journal.aside_log", "journal.aside")
 DEADLY = tuple(point for point in (*POINTS, HALF) if point not in ELSEWHERE)
 RANDOM = ""
 _FIRST_LIFE = ("journal.created", "journal.migrated")
-_AT_LEAVING = ("journal.closing", "journal.closed")
-_ONCE = (*_FIRST_LIFE, *_AT_LEAVING, "journal.locked", "journal.opened", "session.recovered", "session.joined")
+_AT_LEAVING = ("journal.closing", "journal.closed", "session.leaving", "session.detached")
+_ONCE = (*_FIRST_LIFE, *_AT_LEAVING, "journal.locked", "journal.opened", "start.taken_up", "start.joined", "session.leaving", "session.detached")
 _SELDOM = ("journal.collecting", "journal.collected", "journal.folding", "journal.folded", "journal.checkpointed", HALF)
-_WITH_ASK = ("reply.came", "reply.recorded")
-_FINDING = ("host.finding", "host.found")
+_WITH_ASK = ("session.reply_received",)
+_ITERATING = ("session.given", "session.consumed")
+_FINDING = ("start.asking", "start.told")
 # A death that leaves something handed behind, for the next life to ask about.
-_LEAVES_HANDED = "host.placing"
+_LEAVES_HANDED = "session.placing"
 # Other threads may go on for so long at a point before the end.
 _LINGERS_S = (0.0, 0.0, 0.004, 0.015)
 # A life lasts so long at most when it dies at a random instant: joining takes 20 to 40 ms.

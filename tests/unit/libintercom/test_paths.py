@@ -170,3 +170,8 @@ def test_the_root_directory_is_a_path_like_another() -> None:
 def test_defaults_are_this_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PI_INTERCOM_RUNTIME_DIR", "/r/own")
     assert (find_places().runtime_dir, find_places().uid) == ("/r/own", os.getuid())
+
+
+def test_journals_are_below_the_users_state() -> None:
+    assert places().journals == "/home/x/.local/state/intercom/journals"
+    assert places({"XDG_STATE_HOME": "/s/"}).journals == "/s/intercom/journals"
