@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The bars' message: 512 bytes of text. With the sender's row an admission is about a kilobyte of JSON.
 _TEXT = "x" * 512
-_AT_MS = 1_796_000_000_000
+_AT_MS = time.time_ns() // 1_000_000
 _LIFE = ("queued", "handed", "placed")
 # Unfinished messages of a full journal: what a session may have in hand when it ends.
 _UNFINISHED = 100

@@ -47,13 +47,16 @@ def inbound_text(inbound: Inbound, reply_call: str = "") -> str:
     return f"{banner_text(inbound, reply_call)}\n\n{content_text(inbound.message.content)}"
 
 
-def banner_text(inbound: Inbound, reply_call: str = "") -> str:
-    """What stands above a message: whose it is, and for an ask how to answer it."""
+def banner_text(inbound: Inbound, reply_call: str = "", clean: Callable[[str], str] = make_line) -> str:
+    """What stands above a message: whose it is, and for an ask how to answer it.
+
+    ``clean``: what is done to the sender's labels; by default they are made fit for a terminal.
+    """
     message = inbound.message
-    banner = f"**📨 From {make_line(inbound.sender)}** (Native session cwd: {make_line(inbound.row.cwd)})"
+    banner = f"**📨 From {clean(inbound.sender)}** (Native session cwd: {clean(inbound.row.cwd)})"
     if not message.is_ask or not reply_call:
         return banner
-    return f"{banner}\n\nThe sender waits for a reply: {reply_call.format(id=make_line(message.id))}"
+    return f"{banner}\n\nThe sender waits for a reply: {reply_call.format(id=clean(message.id))}"
 
 
 def reply_text(to: str, reply: Inbound) -> str:
@@ -171,6 +174,7 @@ def _attachment_text(attachment: Attachment, clean: Callable[[str], str]) -> str
     content = clean(attachment.content)
     longest = max((len(run) for run in _FENCE_RUN.findall(content)), default=_SHORTEST_FENCE - 1)
     fence = "~" * (longest + 1)
-    language = make_line(attachment.language or "")
+    language = make_line(clean(attachment.language or ""))
     end = "" if content.endswith("\n") else "\n"
-    return f"{_PAPERCLIP} {make_line(attachment.name)} ({attachment.type})\n{fence}{language}\n{content}{end}{fence}"
+    heading = f"{_PAPERCLIP} {make_line(clean(attachment.name))} ({attachment.type})"
+    return f"{heading}\n{fence}{language}\n{content}{end}{fence}"

@@ -93,6 +93,7 @@ class Admissions:
         }
 
     def _admitted(self, item: Item, older: Sequence[Item], goes_at_once: bool) -> None:
+        item.is_admitted = True
         for other in older:
             self._end(other)
         if item.inbound.message.is_ask:
@@ -100,14 +101,13 @@ class Admissions:
         if goes_at_once:
             self._handovers.place([item])
         else:
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
             self._handovers.offer()
 
     def _not_admitted(self, item: Item, older: Sequence[Item], reason: str) -> None:
         """Nothing of it was stored, so nothing of it happens; the same message may come again."""
         self._backlog.drop(item)
         self._remembered.pop(item.message_id, None)
-        self._answers.forget(item.message_id)
         for other in older:
             other.is_locked = False
         self._desk.ask(steps.Refuse(message_id=item.message_id, code=steps.NOT_STORED, reason=reason))
@@ -162,7 +162,7 @@ class Admissions:
         item.is_locked = False
         if item.state == UNCERTAIN:
             # Else it was read meanwhile, and that it was placed is on record.
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
             self._handovers.offer()
 
     def _discarded(self, item: Item) -> None:
@@ -189,13 +189,15 @@ class Admissions:
         self._remember(standing.message_id)
         try:
             inbound = restore_inbound(body)
-        except InvalidFrame as error:
+            received_at_ms = int(str(body.get("receivedAt")))
+        except (InvalidFrame, ValueError) as error:
             # Written by another version of the rules: it stays in the journal, where export shows it.
             self._report(standing.message_id, steps.UNREADABLE, str(error))
             return
-        received_at_ms = int(str(body["receivedAt"]))
         if standing.kind in _TAKEN_UP:
-            self._backlog.add(Item(inbound, received_at_ms, _TAKEN_UP[standing.kind]))
+            item = Item(inbound, received_at_ms, _TAKEN_UP[standing.kind])
+            item.is_admitted = True
+            self._backlog.add(item)
         if standing.is_open_ask:
             self._answers.reopen(standing, inbound, received_at_ms)
 

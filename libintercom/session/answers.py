@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 
 from libintercom.session import entries, steps
-from libintercom.session.backlog import ADMITTING
 from libintercom.session.tracker import Tracker
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ class Answers:
     def __init__(self, desk: Desk, backlog: Backlog) -> None:
         self._desk, self._backlog = desk, backlog
         self.tracker = Tracker()
-        # Ended before their first checkpoint settled: they are never opened.
+        # Ended before their first checkpoint settled: they are never opened, should that one fail and they come again.
         self._ended_early: set[str] = set()
         # Replies between their first checkpoint and the broker's word; the question may end meanwhile.
         self._leaving: set[str] = set()
@@ -43,7 +42,6 @@ class Answers:
         """An admitted message: its question waits from now on, if it is one."""
         message_id = inbound.message.id
         if message_id in self._ended_early:
-            self._ended_early.discard(message_id)
             return
         evicted = self.tracker.open(inbound, received_at_ms)
         if evicted:
@@ -76,16 +74,12 @@ class Answers:
         """Its text was discarded or replaced, and that is on record."""
         self.tracker.close(message_id)
 
-    def forget(self, message_id: str) -> None:
-        """It was not admitted after all."""
-        self._ended_early.discard(message_id)
-
     # ---------------------------------------------------------------- ends that others bring
 
     def end(self, message_id: str, reason: str) -> None:
         """The broker says that nobody waits any more."""
         item = self._backlog.find(message_id)
-        if item is not None and item.state == ADMITTING and item.inbound.message.is_ask:
+        if item is not None and not item.is_admitted and item.inbound.message.is_ask:
             self.end_early(message_id)
         elif not self.tracker.close(message_id):
             return

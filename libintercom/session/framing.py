@@ -61,10 +61,14 @@ def defang(text: str) -> str:
     return _DELIMITERS.sub(lambda found: "".join(f"\\{sign}" for sign in found.group()), text)
 
 
+def _clean_label(label: str) -> str:
+    return defang(make_line(label))
+
+
 def _heading(placeable: Placeable, reply_call: str) -> str:
     """Banner, then what is so of its question, then where a result may be published: two different matters."""
     inbound = placeable.inbound
-    parts = [banner_text(inbound, reply_call if placeable.is_ask_open else "")]
+    parts = [banner_text(inbound, reply_call if placeable.is_ask_open else "", _clean_label)]
     if inbound.message.is_ask and not placeable.is_ask_open:
         parts.append(_UNAWAITED)
     if inbound.message.reply_hint:

@@ -20,6 +20,7 @@ from libintercom.session.backlog import (
     STEER,
     UNCERTAIN,
 )
+from libintercom.wire.messages import DELIVERIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,20 +51,20 @@ class Handovers:
 
     def is_due(self, item: Item) -> bool:
         """Whether the host takes this one now."""
+        return item.delivery in self._due_deliveries()
+
+    def _due_deliveries(self) -> tuple[str, ...]:
+        """The deliveries that the host takes now."""
         if self._abilities.prompt_only:
-            return self._is_at_prompt
+            return DELIVERIES if self._is_at_prompt else ()
         if not self._is_in_turn:
-            return True
-        return item.delivery == STEER and bool(self._abilities.steer)
+            return DELIVERIES
+        return (STEER,) if self._abilities.steer else ()
 
     def can_hand_at_once(self, item: Item) -> bool:
         """Whether a message that just came may go with its first checkpoint: nothing before it waits for the same."""
-        return (
-            self.is_open
-            and self.is_due(item)
-            and not self._backlog.has_in_flight()
-            and not any(other.state != UNCERTAIN and self.is_due(other) for other in self._backlog)
-        )
+        is_next = not self._backlog.has_any(ADMITTING, STAGED, deliveries=self._due_deliveries())
+        return self.is_open and self.is_due(item) and is_next and not self._backlog.has_in_flight()
 
     def offer(self) -> None:
         """Hand over what is due, if nothing is on its way: breadcrumbs first, then the rest as admitted."""
@@ -73,18 +74,17 @@ class Handovers:
         batch = [item for item in due if item.delivery == PASSIVE] + [i for i in due if i.delivery != PASSIVE]
         if batch:
             for item in batch:
-                item.state = HANDING
+                self._backlog.move(item, HANDING)
             handed = [self._desk.entry(item.message_id, entries.HANDED) for item in batch]
             self._desk.checkpoint(handed, partial(self.place, batch), partial(self._failed_to_hand, batch))
 
     def _due_items(self) -> list[Item]:
         due = []
-        for item in self._backlog.in_states(STAGED):
-            if self.is_due(item):
-                if item.is_locked:
-                    # It may yet stay: nothing behind it overtakes it.
-                    break
-                due.append(item)
+        for item in self._backlog.in_states(STAGED, deliveries=self._due_deliveries()):
+            if item.is_locked:
+                # It may yet stay: nothing behind it overtakes it.
+                break
+            due.append(item)
         return due
 
     # ---------------------------------------------------------------- with the host
@@ -92,11 +92,12 @@ class Handovers:
     def place(self, batch: Sequence[Item]) -> None:
         """That they go to the host is on record: hand them over, but for those a turn has begun to keep out."""
         # A prompt that was answered meanwhile is still the one that these were taken for.
-        late = [] if self._abilities.prompt_only else [item for item in batch if not self.is_due(item)]
-        going = [item for item in batch if item not in late and self._backlog.holds(item)]
+        due = DELIVERIES if self._abilities.prompt_only else self._due_deliveries()
+        late = [item for item in batch if item.delivery not in due and self._backlog.holds(item)]
+        going = [item for item in batch if item.delivery in due and self._backlog.holds(item)]
         self._take_back(late, retries=True)
         for item in going:
-            item.state = HANDED
+            self._backlog.move(item, HANDED)
         if going:
             shown = [item.placeable(is_ask_open=self._answers.is_open(item.message_id)) for item in going]
             self._desk.ask(steps.Place(batch=tuple(shown)))
@@ -120,7 +121,7 @@ class Handovers:
     def unsure(self, message_ids: Iterable[str]) -> None:
         """Ask the host for each of them."""
         for item in self._with_host(message_ids):
-            item.state = SEEKING
+            self._backlog.move(item, SEEKING)
             self._desk.ask(steps.FindPlacement(message_id=item.message_id))
 
     def lost(self, message_id: str, reason: str) -> None:
@@ -129,7 +130,7 @@ class Handovers:
             if item.is_consumed:
                 self._keep([(item, "")])
                 continue
-            item.state = UNCERTAIN
+            self._backlog.move(item, UNCERTAIN)
             told = [self._desk.entry(message_id, entries.UNCERTAIN, reason=reason)]
             self._desk.checkpoint(told, _nothing, partial(self._unrecorded, [item]))
             self._desk.ask(steps.Report(message_id=message_id, code=steps.UNCERTAIN, reason=reason))
@@ -140,7 +141,7 @@ class Handovers:
         for message_id in message_ids:
             self._owed.discard(message_id)
             item = self._backlog.find(message_id)
-            if item is None or item.state == ADMITTING:
+            if item is None or not item.is_admitted:
                 continue
             item.is_consumed = True
             if item.state not in (HANDED, SEEKING):
@@ -170,14 +171,14 @@ class Handovers:
         """The host does not hold them: back among the staged, once that is on record or cannot be."""
         if items:
             for item in items:
-                item.state = RETURNING
+                self._backlog.move(item, RETURNING)
             back = [self._desk.entry(item.message_id, entries.QUEUED) for item in items]
             returned = partial(self._returned, items, retries)
             self._desk.checkpoint(back, returned, partial(self._unreturned, items, retries))
 
     def _returned(self, items: Sequence[Item], retries: bool) -> None:
         for item in items:
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
         self._go_on(retries=retries)
 
     def _unreturned(self, items: Sequence[Item], retries: bool, reason: str) -> None:
@@ -187,7 +188,7 @@ class Handovers:
     def _failed_to_hand(self, items: Sequence[Item], reason: str) -> None:
         # Not offered again before the next occasion: the journal will hardly have recovered by now.
         for item in items:
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
         self._unrecorded(items, reason)
 
     def _unrecorded(self, items: Sequence[Item], reason: str) -> None:

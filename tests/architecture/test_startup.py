@@ -50,6 +50,7 @@ FORBIDDEN = {
     "libintercom.endpoint": SLOW | INSTALLED,
     "libintercom.starting": SLOW | INSTALLED,
     "libintercom.client": SLOW | INSTALLED,
+    "libintercom.session.journal": SLOW | INSTALLED,
     "libintercom.aio": (SLOW | INSTALLED) - ASYNCIO_BRINGS,
     "intercomd": SLOW | INSTALLED,
     "intercomd.__main__": SLOW | INSTALLED,

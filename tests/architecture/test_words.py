@@ -28,6 +28,9 @@ PRESCRIBED = {
     "find_common_dir": "git calls the directory that all worktrees share its common directory",
     "_read_common_dir": "the same",
     "replace_context": "the seeds call a native session in one incarnation its context",
+    "OwnContext": "the context of a session, as the seeds call it",
+    "ContextInvalidated": "the same",
+    "_context_invalidated": "the same",
 }
 
 # The two places that catch everything: the loop that must live on, and the one way a command fails.

@@ -9,7 +9,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from libintercom.inbound import Inbound
-from libintercom.session import happenings
+from libintercom.session import happenings, steps
 from libintercom.session.entries import Entry, Standing, extend
 from libintercom.session.inbox import Inbox
 from libintercom.session.states import Live
@@ -83,3 +83,28 @@ class InboxRig:
     def kinds(self, message_id: str) -> list[str]:
         """What is on record of one message."""
         return [entry.kind for entry in self.entries if entry.message_id == message_id]
+
+
+def names(asked: list[Any]) -> list[str]:
+    return [type(step).__name__ for step in asked]
+
+
+def batches(asked: list[Any]) -> list[list[str]]:
+    return [[one.message_id for one in step.batch] for step in asked if isinstance(step, steps.Place)]
+
+
+def took(*message_ids: str) -> happenings.HostPlaced:
+    return happenings.HostPlaced(placements={message_id: f"h-{message_id}" for message_id in message_ids})
+
+
+def reopened(rig: InboxRig, abilities: Host = FULL) -> tuple[InboxRig, list[Any]]:
+    """A new start with what is on record; what it asks for at once."""
+    again = InboxRig(abilities, is_recovered=False)
+    again._numbers = itertools.count(1_000)
+    again.entries = list(rig.entries)
+    unfinished = [one for one in fold_all(rig.entries).values() if one.is_unfinished]
+    return again, again.does(happenings.Recovered(standings=tuple(sorted(unfinished, key=lambda one: one.order))))
+
+
+def ended_turn(*consumed: str, is_ok: bool = True) -> happenings.TurnEnded:
+    return happenings.TurnEnded(is_ok=is_ok, consumed_ids=consumed)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from libintercom.session.entries import Entry
+from libintercom.session.journal import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _MEMORY = "/dev/shm"
 _numbers = itertools.count(1)
 
+# Entries of these tests have small round times, long before any retention of the real clock.
+FOREVER = Retention(keep_ms=10**15)
 # Long enough for a commit on a busy disk.
 WAIT_S = 10.0
 

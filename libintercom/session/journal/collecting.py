@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _CHUNK = 256
 # Transactions of one pass over an open journal; the next pass goes on.
 _PASSES = 16
-# A body begins so when its text is gone. Our own dumps never put a member of that name first.
-_TRIMMED = '{"trimmed":true'
 
 # Each message's chain, followed from its newest entry back.
 _DELETE_CHAIN = """
@@ -37,17 +35,29 @@ DELETE FROM entries WHERE number IN (
     SELECT number FROM chain
 )
 """
-_EXPIRED = "SELECT message_id, last FROM messages WHERE unfinished = 0 AND at_ms < ? ORDER BY last LIMIT ?"
-_LONG = """
-SELECT entries.number, body FROM messages JOIN entries ON entries.number = messages.first
-WHERE messages.unfinished = 0 AND substr(body, 1, length(?1)) <> ?1 ORDER BY messages.last LIMIT ?2
+# Of the finished messages that were touched longest ago: later ones are younger, unless a clock was set back; then
+# they wait for their turn. So a pass that finds nothing looks at no more than one chunk.
+_EXPIRED = """
+SELECT message_id, last FROM (
+    SELECT message_id, last, at_ms FROM messages WHERE unfinished = 0 ORDER BY last LIMIT ?
+) WHERE at_ms < ?
 """
+# A message that is finished after the mark passed it has a newer last entry by then.
+_LONG = """
+SELECT entries.number, body, messages.last FROM messages JOIN entries ON entries.number = messages.first
+WHERE messages.unfinished = 0 AND messages.last > coalesce((SELECT value FROM facts WHERE name = 'trimmed'), 0)
+ORDER BY messages.last LIMIT ?
+"""
+_MARK = "INSERT INTO facts VALUES ('trimmed', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 def collect(
     connection: sqlite3.Connection, limits: Retention, now_ms: int, *, passes: int = _PASSES
 ) -> tuple[int, int]:
-    """How many messages were removed, and of how many more the text. Raises sqlite3.Error."""
+    """How many messages were removed, and of how many more the text. Raises sqlite3.Error.
+
+    The index must be up to date: what it does not have is not looked at.
+    """
     removed = trimmed = 0
     for _pass in range(passes):
         gone = _remove_expired(connection, now_ms - limits.keep_ms)
@@ -73,7 +83,7 @@ def is_large(connection: sqlite3.Connection, limits: Retention) -> bool:
 
 
 def _remove_expired(connection: sqlite3.Connection, before_ms: int) -> int:
-    expired = connection.execute(_EXPIRED, (before_ms, _CHUNK)).fetchall()
+    expired = connection.execute(_EXPIRED, (_CHUNK, before_ms)).fetchall()
     if expired:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("DELETE FROM messages WHERE message_id = ?", [(row[0],) for row in expired])
@@ -83,11 +93,12 @@ def _remove_expired(connection: sqlite3.Connection, before_ms: int) -> int:
 
 
 def _trim_oldest(connection: sqlite3.Connection) -> int:
-    found = connection.execute(_LONG, (_TRIMMED, _CHUNK)).fetchall()
+    found = connection.execute(_LONG, (_CHUNK,)).fetchall()
     if found:
         connection.execute("BEGIN IMMEDIATE")
-        shorter = [(_trim(body), number) for number, body in found]
+        shorter = [(_trim(body), number) for number, body, _last in found]
         connection.executemany("UPDATE entries SET body = ? WHERE number = ?", shorter)
+        connection.execute(_MARK, (found[-1][2],))
         _end(connection)
     return len(found)
 
@@ -99,7 +110,7 @@ def _end(connection: sqlite3.Connection) -> None:
 
 
 def _trim(body: str) -> str:
-    """A body without what the message said: sender, times, hash and everything else stays."""
+    """A body without what the message said, and ``trimmed``: sender, times, hash and everything else stays."""
     held = json.loads(body)
     message = held.get("message")
     if isinstance(message, dict) and isinstance(message.get("content"), dict):

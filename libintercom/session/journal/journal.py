@@ -123,7 +123,9 @@ class Journal:
         """Store ``entries``, all or none, after everything appended before. Settled once they are synchronised to disk.
 
         A message's entries are visible to ``find`` at once. A failure settles this and every later append, and
-        what was not stored is forgotten. Raises JournalForked in a forked child.
+        what was not stored is forgotten.
+
+        Raises JournalForked in a forked child, JournalFailed after ``close`` or when the file cannot be read.
         """
         bodies = [store.encode_body(entry) for entry in entries]
         pending = Pending(self._pending_lock)
@@ -162,7 +164,7 @@ class Journal:
             return [entry for _number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])]
 
     def close(self) -> None:
-        """Store what was appended, bring the index up to date and give the journal up; harmless when repeated."""
+        """Store what was appended, apply the retention and give the journal up; harmless when repeated."""
         if self._is_closed or os.getpid() != self._pid:
             return
         with self._lock:
@@ -172,7 +174,7 @@ class Journal:
         _open_journals.discard(self)
         try:
             if self._writer.failure is None:
-                self._writer.fold()
+                self._writer.collect()
         except sqlite3.Error as error:
             self._note_failure(failure_of(self.path, error))
         with self._lock:

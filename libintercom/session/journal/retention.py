@@ -21,8 +21,8 @@ class Retention(Record):
     """``keep_ms``: finished messages, and files set aside, are kept so long after their last entry.
 
     ``max_bytes``: of one journal. From three quarters on, texts of finished messages are dropped, oldest first, and
-    their facts stay. Neither ever removes an unfinished message; a journal that is full of those takes no more
-    entries and says so.
+    their facts stay (the body then says ``trimmed``). Neither ever removes an unfinished message; a journal that is
+    full of those takes no more entries and says so.
     """
 
     keep_ms: int = required(COUNT)

@@ -142,7 +142,7 @@ class Writer:
                 raise
             # The journal's own limit, perhaps: room can be made once. A full disk fails here again.
             self._roll_back()
-            self._collect()
+            self.collect()
             self._commit(rows)
         reach("journal.committed")
         self._unfolded += len(rows)
@@ -167,7 +167,7 @@ class Writer:
             reach("journal.checkpointed")
             self._copies += 1
             if self._copies % _LOOK_EVERY == 0:
-                self._collect()
+                self.collect()
 
     def fold(self) -> None:
         """Bring the index up to date: after the thread ended, or in it."""
@@ -176,10 +176,10 @@ class Writer:
         self._unfolded = 0
         self._folded(newest)
 
-    def _collect(self) -> None:
-        if collecting.is_large(self._connection, self._limits):
-            self.fold()
-            collecting.collect(self._connection, self._limits, time.time_ns() // 1_000_000)
+    def collect(self) -> None:
+        """Fold, and remove what retention no longer keeps: after the thread ended, or in it."""
+        self.fold()
+        collecting.collect(self._connection, self._limits, time.time_ns() // 1_000_000)
 
     def _fail(self, failure: JournalFailed) -> None:
         self._roll_back()

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 # Only a damaged file leads there; a kill there has a trial of its own.
 ASIDE_POINTS = ("journal.aside_log", "journal.aside")
-# Points of one journal's life that come once or twice, and points that come with every transaction.
+# Points of a journal's life that come once.
 _ONCE = ("journal.locked", "journal.created", "journal.migrated", "journal.opened", "journal.closing", "journal.closed")
+# Points of every transaction.
 _OFTEN = ("journal.begun", "journal.inserted", "journal.committed", "journal.settled")
 # A life appends some dozens; with the small bounds of a trial that is several foldings and copies of the log.
 _LEAST_APPENDS, _MOST_APPENDS = 4, 40
+# Times that a trial with a planted fault kills at each of these: where in an append a kill falls is left to chance.
+_PLANTED_TURNS = 14
 # A whole life takes 10 to 100 ms, depending on the disk.
 _LONGEST_S = 0.06
 # Lives of one folder: what a kill left behind is what the next life begins with.
@@ -52,8 +55,15 @@ class Tally:
 
 
 def kill_everywhere(tally: Tally, dice: random.Random, rounds: int, plant: str = "") -> None:
-    """Each fault point in turn, early and late in a life; then what was settled is looked for."""
-    points = [point for point in POINTS if point.startswith("journal.") and point not in ASIDE_POINTS]
+    """Each fault point in turn, early and late in a life; then what was settled is looked for.
+
+    A planted fault shows only inside transactions: then these points alone, more often.
+    """
+    points = (
+        list(_OFTEN) * _PLANTED_TURNS
+        if plant
+        else [point for point in POINTS if point.startswith("journal.") and point not in ASIDE_POINTS]
+    )
     for _round in range(rounds):
         for point in points:
             with _folder(tally) as folder:

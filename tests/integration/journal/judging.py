@@ -13,6 +13,7 @@ from libintercom.session.entries import fold
 from libintercom.session.journal import Journal, export
 from libintercom.session.journal.folder import ASIDE
 from tests.integration.journal.writing import NATIVE_ID, Life, plan
+from tests.support.journaled import FOREVER
 
 if TYPE_CHECKING:
     from libintercom.session.entries import Entry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def judge(folder: str, lives: list[Lived]) -> list[str]:
     """Every violation in a folder's journal after these lives; the journal is opened, read and closed again."""
-    with Journal.open(NATIVE_ID, folder=folder) as journal:
+    with Journal.open(NATIVE_ID, folder=folder, limits=FOREVER) as journal:
         if journal.set_aside:
             return [f"a journal that was only killed was set aside: {journal.set_aside}"]
         stored = [entry for entry in export(journal.path) if "kind" in entry]
@@ -75,7 +76,7 @@ def _judge_standings(journal: Journal, lives: list[Lived], stored: set[str]) -> 
 
 def judge_aside(folder: str, damaged: bytes) -> list[str]:
     """The damaged file is under a name of its own, as it was; the journal is a fresh one."""
-    with Journal.open(NATIVE_ID, folder=folder):
+    with Journal.open(NATIVE_ID, folder=folder, limits=FOREVER):
         aside = [name for name in os.listdir(folder) if ASIDE in name and name.endswith(".sqlite")]
     kept = [name for name in aside if _read(f"{folder}/{name}") == damaged]
     return [] if kept else [f"the damaged file is gone: {aside} do not hold it"]

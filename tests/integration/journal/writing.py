@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from libintercom.session import faults
 from libintercom.session.entries import Entry
 from libintercom.session.journal import Journal, collecting, schema, store, writer
+from tests.support.journaled import FOREVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +71,7 @@ def live(life: Life, folder: str, out: int) -> None:
     _shrink_bounds()
     _plant(life.plant)
     _die_at(life.point, life.reach)
-    journal = Journal.open(NATIVE_ID, folder=folder)
+    journal = Journal.open(NATIVE_ID, folder=folder, limits=FOREVER)
     dice = random.Random(life.seed + 1)
     for number, entries in enumerate(plan(life)):
         pending = journal.append(entries)

@@ -37,8 +37,8 @@ def _lose_refused(_original: Callable[..., Any]) -> Callable[..., Any]:
     return refused
 
 
-def _drop_by_name(_original: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, item: self._items.pop(item.message_id, None)
+def _drop_by_name(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, item: original(self, self.find(item.message_id) or item)
 
 
 def _offer_lost_again(_original: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,9 +123,9 @@ def _any_generation(_original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keep_staged(_original: Callable[..., Any]) -> Callable[..., Any]:
-    def keep(_self: Handovers, found: Any) -> None:
+    def keep(self: Handovers, found: Any) -> None:
         for item, _placement in found:
-            item.state = STAGED
+            self._backlog.move(item, STAGED)
 
     return keep
 
@@ -134,7 +134,7 @@ def _stage_uncertain(original: Callable[..., Any]) -> Callable[..., Any]:
     def lost(self: Handovers, message_id: str, reason: str) -> None:
         original(self, message_id, reason)
         for item in self._backlog:
-            item.state = item.state if item.state in IN_FLIGHT else STAGED
+            self._backlog.move(item, item.state if item.state in IN_FLIGHT else STAGED)
 
     return lost
 

@@ -141,7 +141,7 @@ class NothingRevived(Watch):
     def happened(self, world: World, happened: Record) -> None:
         if isinstance(happened, happenings.ReplyEnded) and happened.is_accepted:
             self.over.add(happened.ask_id)
-        if isinstance(happened, AskEnded) and world.inbox.is_live and happened.message_id in world.inbox.tracker:
+        if isinstance(happened, AskEnded) and world.inbox.is_live and happened.message_id in world.arrived:
             self.over.add(happened.message_id)
 
     def rest(self, world: World) -> None:
@@ -218,7 +218,7 @@ class OneWake(Watch):
     def asked(self, world: World, happened: Record, step: Record) -> None:
         if isinstance(step, steps.Wake):
             self.wakes += 1
-            self.require(not world.is_in_turn, "a host is woken that works")
+            self.require(not (world.is_in_turn and world.abilities.turn_end), "a host is woken that works")
             if self.is_recovering:
                 self.require(self.wakes == 1, "recovery wakes twice")
                 self.require(not world.inbox.staged(), "recovery wakes before its last item")

@@ -62,6 +62,8 @@ class World:
     def open(self) -> None:
         """A start: all that is known is what is durable."""
         self.durable = fold_all(self.disk)
+        # What this run has heard of or found unfinished: about no other can it know that nobody waits any more.
+        self.arrived = {one.message_id for one in self.durable.values() if one.is_unfinished}
         self.generations += 1
         self.generation = f"g{self.generations}"
         self.storing: deque[steps.Checkpoint] = deque()
@@ -113,6 +115,8 @@ class World:
             self.finds.append(step.message_id)
         elif isinstance(step, steps.SendReply):
             self.leaving.append((step.ask_id, step.reply_id))
+        elif isinstance(step, steps.Refuse) and step.code == steps.NOT_STORED:
+            self.arrived.discard(step.message_id)
         elif isinstance(step, steps.Detach):
             self.is_detached = True
 
@@ -130,6 +134,7 @@ class World:
         return message_id in self.messages and self._arrive(message_id)
 
     def _arrive(self, message_id: str) -> bool:
+        self.arrived.add(message_id)
         standing = self.known(with_storing=True).get(message_id)
         happened = happenings.ReplyArrived if self.messages[message_id].message.reply_to else happenings.Arrived
         return self.tell(

@@ -11,6 +11,7 @@ from libintercom.outcomes import Answered, Outcome, not_sent, unknown
 from libintercom.texts import (
     TOOL_REPLY_CALL,
     content_text,
+    effect_text,
     failed_ask_text,
     failed_send_text,
     inbound_text,
@@ -18,7 +19,7 @@ from libintercom.texts import (
     sent_text,
 )
 from libintercom.wire.answers import parse_answer
-from libintercom.wire.messages import Candidate, Content
+from libintercom.wire.messages import Candidate, Content, Host
 from libintercom.wire.record import parse_record
 from tests.support.desk import incoming, row
 
@@ -238,3 +239,31 @@ WHERE = "The question was delivered (message m1)."
 )
 def test_failed_ask_says_what_became_of_the_question(outcome: Outcome, ended_by: str, text: str) -> None:
     assert failed_ask_text("x", Answered(outcome=outcome, ended_by=ended_by), 120.0) == text
+
+
+# ------------------------------------------------------------------ nobody is told more than is true
+
+FULL = Host(steer=True, wake=True, turn_end=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "delivery", "effect"),
+    [
+        (None, None, "wakes idle recipients and steers active recipients after the current tool call"),
+        (FULL, None, "wakes idle recipients and steers active recipients after the current tool call"),
+        (FULL, "queue", "wakes idle recipients and waits for the end of an active recipient's turn"),
+        (Host(wake=True), "queue", "wakes idle recipients and waits for the end of an active recipient's turn"),
+        (
+            Host(wake=True),
+            "steer",
+            "wakes idle recipients; this host cannot steer, so an active one reads it after its turn",
+        ),
+        (Host(steer=True), "steer", "this host is not woken; it reads when it next looks"),
+        (Host(prompt_only=True, wake=True), "steer", "this host reads at its next prompt"),
+        (Host(prompt_only=True), "passive", "wakes nobody; the recipient reads it at its next turn"),
+    ],
+)
+def test_effect_is_what_the_recipients_host_can_do(host: Host | None, delivery: str | None, effect: str) -> None:
+    assert effect_text(delivery, host) == effect
+    options: Any = {"delivery": delivery} if delivery else {}
+    assert f"{effect})" in sent_text("ann", DELIVERED, options, host)

@@ -3,6 +3,7 @@
 -- Names and values about the journal itself:
 --   native_id  whose journal this is; a file under a wrong name is not adopted
 --   folded     every entry up to this number is in the table "messages"
+--   trimmed    finished messages whose last entry is not beyond this number have lost their texts (absent: none)
 CREATE TABLE facts (
     name TEXT PRIMARY KEY NOT NULL,
     value NOT NULL

@@ -8,7 +8,7 @@ import pytest
 
 from libintercom.session import faults
 from libintercom.session.journal import Journal
-from tests.support.journaled import private_place
+from tests.support.journaled import FOREVER, private_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def folder(place: str) -> str:
 
 @pytest.fixture
 def journal(folder: str) -> Iterator[Journal]:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         yield opened
 
 

@@ -12,12 +12,12 @@ import pytest
 from libintercom.session import faults
 from libintercom.session.journal import Journal, JournalBusy, JournalFailed, Retention, journal, store
 from libintercom.session.journal.memory import Memory
-from tests.support.journaled import WAIT_S, admitted, noted, whole_life
+from tests.support.journaled import FOREVER, WAIT_S, admitted, noted, whole_life
 
 
 def test_what_was_appended_is_seen_before_it_is_stored(folder: str) -> None:
     gate = threading.Event()
-    opened = Journal.open("ann", folder=folder)
+    opened = Journal.open("ann", folder=folder, limits=FOREVER)
     faults.set_hook(lambda name: gate.wait(WAIT_S) if name == "journal.begun" else None)
     pending = opened.append([admitted("m1", is_ask=True), noted("m1", "queued")])
     assert not pending.is_settled
@@ -37,14 +37,14 @@ def test_what_was_appended_is_seen_before_it_is_stored(folder: str) -> None:
 
 def test_what_was_stored_is_there_after_reopening(folder: str) -> None:
     text = "a\ud800b\r\n\x00\u2028é"
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         first = admitted("m1", text, is_ask=True)
         opened.append([first])
         opened.append([noted("m1", "queued"), noted("m1", "handed"), noted("m1", "placed", placement="host-7")])
         opened.append(whole_life("m2"))
         opened.append([admitted("m3")])
         before = [opened.find(name) for name in ("m1", "m2", "m3")]
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert [again.find(name) for name in ("m1", "m2", "m3")] == before
         found = again.find("m1")
         assert found is not None
@@ -106,7 +106,7 @@ def test_unfinished_is_read_in_pages_and_goes_on_while_others_append(
 
 def test_a_message_forgotten_by_memory_is_read_from_disk(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "Memory", lambda stored: Memory(stored, limit=2))
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         for number in range(6):
             opened.append([admitted(f"m{number}"), noted(f"m{number}", "queued")]).wait(WAIT_S)
         assert len(opened._memory.recent) <= 2
@@ -118,7 +118,7 @@ def test_a_message_forgotten_by_memory_is_read_from_disk(folder: str, monkeypatc
 
 def test_one_process_has_a_journal_once(journal: Journal, folder: str) -> None:
     with pytest.raises(JournalBusy) as refused:
-        Journal.open("ann", folder=folder)
+        Journal.open("ann", folder=folder, limits=FOREVER)
     assert refused.value.holder_pid == os.getpid()
 
 
@@ -131,7 +131,7 @@ def test_two_native_sessions_share_nothing(journal: Journal, folder: str) -> Non
 def test_a_failed_commit_settles_everything_and_stores_nothing_more(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Journal.open("ann", folder=folder)
+    opened = Journal.open("ann", folder=folder, limits=FOREVER)
     opened.append([admitted("m1")]).wait(WAIT_S)
 
     def refuse(*_given: object) -> None:
@@ -147,7 +147,7 @@ def test_a_failed_commit_settles_everything_and_stores_nothing_more(
     assert opened.append([admitted("m4")]).failure is opened.failure is failure.value
     assert [opened.find(name) is not None for name in ("m1", "m2", "m3", "m4")] == [True, False, False, False]
     opened.close()
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert [standing.message_id for standing in again.unfinished()] == ["m1"]
 
 
@@ -162,19 +162,19 @@ def test_a_journal_full_of_unfinished_messages_says_so_and_keeps_them(
     opened.close()
     stored = [f"m{number}" for number, pending in enumerate(pendings) if pending.failure is None]
     assert 10 < len(stored) < 100
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert [standing.message_id for standing in again.unfinished()] == stored
 
 
 def test_a_journal_full_of_finished_messages_drops_their_texts_and_goes_on(folder: str) -> None:
-    with Journal.open("ann", folder=folder, limits=Retention(max_bytes=400_000)) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER.replace(max_bytes=400_000)) as opened:
         # A pass over an open journal looks at the real clock.
         now_ms = time.time_ns() // 1_000_000
         kept = opened.append([admitted("kept", "y" * 5_000)])
         for number in range(150):
             opened.append(whole_life(f"m{number}", "x" * 5_000, at_ms=now_ms)).wait(WAIT_S)
         kept.wait(WAIT_S)
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         first, found = again.find("m0"), again.find("kept")
         assert first is not None
         assert first.kind == "placed"
@@ -187,7 +187,7 @@ def test_a_journal_full_of_finished_messages_drops_their_texts_and_goes_on(folde
 
 
 def test_damage_met_while_reading_is_said_and_the_next_open_looks_at_every_page(folder: str) -> None:
-    opened = Journal.open("ann", folder=folder)
+    opened = Journal.open("ann", folder=folder, limits=FOREVER)
     opened._view.chain = _malformed  # type: ignore[method-assign]
     opened.append([admitted("m1")]).wait(WAIT_S)
     opened._memory.forget()
@@ -195,7 +195,7 @@ def test_damage_met_while_reading_is_said_and_the_next_open_looks_at_every_page(
         opened.find("m1")
     opened.close()
     assert any(name.endswith(".suspect") for name in os.listdir(folder))
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert again.find("m1") is not None
     assert not any(name.endswith(".suspect") for name in os.listdir(folder))
 
@@ -205,7 +205,7 @@ def _malformed(_last: int) -> list:
 
 
 def test_a_closed_journal_answers_nothing_and_closes_again(folder: str) -> None:
-    opened = Journal.open("ann", folder=folder)
+    opened = Journal.open("ann", folder=folder, limits=FOREVER)
     opened.close()
     opened.close()
     with pytest.raises(JournalFailed, match="it was closed"):
@@ -215,10 +215,10 @@ def test_a_closed_journal_answers_nothing_and_closes_again(folder: str) -> None:
 
 
 def test_a_closed_journal_leaves_no_log_and_a_current_index(folder: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append([admitted("m1")])
     assert sorted(name.rpartition(".")[2] for name in os.listdir(folder)) == ["lock", "sqlite"]
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert again._memory.tail == {}
 
 
@@ -227,7 +227,7 @@ def test_the_index_follows_and_the_log_is_copied(folder: str, monkeypatch: pytes
     monkeypatch.setattr("libintercom.session.journal.writer.CHECKPOINT_PAGES", 20)
     heard: list[str] = []
     faults.set_hook(heard.append)
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         for number in range(60):
             opened.find(f"m{number}")
             opened.append([admitted(f"m{number}")]).wait(WAIT_S)
@@ -237,3 +237,11 @@ def test_the_index_follows_and_the_log_is_copied(folder: str, monkeypatch: pytes
         # The log starts anew although the reader looks at one state most of the time.
         assert os.stat(f"{opened.path}-wal").st_size < 60 * 4096
         assert [standing.message_id for standing in opened.unfinished()] == [f"m{number}" for number in range(60)]
+
+
+def test_closing_applies_the_retention(folder: str) -> None:
+    with Journal.open("ann", folder=folder) as opened:
+        opened.append([*whole_life("old", at_ms=1), admitted("old-unfinished", at_ms=1)])
+        opened.append(whole_life("new", at_ms=time.time_ns() // 1_000_000))
+    with Journal.open("ann", folder=folder) as again:
+        assert [again.find(name) is not None for name in ("old", "old-unfinished", "new")] == [False, True, True]

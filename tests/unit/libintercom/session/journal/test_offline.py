@@ -10,7 +10,7 @@ import pytest
 
 from libintercom.session.journal import Journal, JournalUnavailable, Retention, collect_garbage, export, list_journals
 from libintercom.session.journal.folder import stem_of
-from tests.support.journaled import WAIT_S, admitted, noted, whole_life
+from tests.support.journaled import FOREVER, WAIT_S, admitted, noted, whole_life
 
 KEEP = Retention(keep_ms=1_000)
 LONG_AFTER_MS = 10**15
@@ -18,7 +18,7 @@ LONG_AFTER_MS = 10**15
 
 def fill(folder: str, native_id: str = "ann") -> str:
     """Old and new, finished and not; the journal's path."""
-    with Journal.open(native_id, folder=folder) as opened:
+    with Journal.open(native_id, folder=folder, limits=FOREVER) as opened:
         opened.append(whole_life("old", "x" * 9_000, at_ms=5_000))
         opened.append([admitted("old-unfinished", at_ms=5_000)])
         opened.append([admitted("old-asked", is_ask=True, at_ms=5_000), noted("old-asked", "handed", 5_000)])
@@ -30,7 +30,7 @@ def fill(folder: str, native_id: str = "ann") -> str:
 
 def known(folder: str) -> list[str]:
     names = ("old", "old-unfinished", "old-asked", "old-touched", "new")
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         return [name for name in names if opened.find(name) is not None]
 
 
@@ -96,10 +96,10 @@ def test_unfinished_messages_stay_however_old(folder: str) -> None:
 
 
 def test_numbers_are_never_given_twice(folder: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append(whole_life("m1", at_ms=1)).wait(WAIT_S)
     collect_garbage(folder, KEEP, now_ms=100_000)
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         again.append([admitted("m2")]).wait(WAIT_S)
         found = again.find("m2")
         assert found is not None
@@ -107,13 +107,13 @@ def test_numbers_are_never_given_twice(folder: str) -> None:
 
 
 def test_a_large_journal_loses_texts_before_facts(folder: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         for number in range(60):
             opened.append(whole_life(f"m{number}", "x" * 4_000)).wait(WAIT_S)
         opened.append([admitted("kept", "y" * 4_000)]).wait(WAIT_S)
-    (collected,) = collect_garbage(folder, Retention(max_bytes=100_000), now_ms=2_000)
+    (collected,) = collect_garbage(folder, FOREVER.replace(max_bytes=100_000), now_ms=2_000)
     assert (collected.removed_messages, collected.trimmed_messages) == (0, 60)
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert [again.find(f"m{number}") is not None for number in range(60)] == [True] * 60
         kept = again.find("kept")
         assert kept is not None
@@ -122,7 +122,7 @@ def test_a_large_journal_loses_texts_before_facts(folder: str) -> None:
 
 
 def test_a_held_journal_is_left_to_its_owner(folder: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append(whole_life("m1")).wait(WAIT_S)
         (collected,) = collect_garbage(folder, KEEP, now_ms=LONG_AFTER_MS)
         assert f"process {os.getpid()}" in collected.note
@@ -130,7 +130,7 @@ def test_a_held_journal_is_left_to_its_owner(folder: str) -> None:
 
 
 def test_an_empty_journal_that_nobody_used_goes_as_a_whole(folder: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append(whole_life("m1")).wait(WAIT_S)
     (collected,) = collect_garbage(folder, KEEP, now_ms=LONG_AFTER_MS)
     assert collected.is_removed

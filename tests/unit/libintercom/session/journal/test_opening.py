@@ -11,7 +11,7 @@ import pytest
 from libintercom.session import faults
 from libintercom.session.journal import Journal, JournalUnavailable
 from libintercom.session.journal.folder import stem_of
-from tests.support.journaled import WAIT_S, admitted, whole_life
+from tests.support.journaled import FOREVER, WAIT_S, admitted, whole_life
 
 
 def path_of(folder: str, native_id: str = "ann") -> str:
@@ -21,14 +21,14 @@ def path_of(folder: str, native_id: str = "ann") -> str:
 @pytest.fixture
 def filled(folder: str) -> str:
     """The path of a closed journal of some pages."""
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         for number in range(40):
             opened.append(whole_life(f"m{number}", "x" * 300)).wait(WAIT_S)
     return path_of(folder)
 
 
 def reopen(folder: str) -> tuple[str | None, bool]:
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         return again.set_aside, again.find("m1") is not None
 
 
@@ -65,7 +65,7 @@ def test_a_cut_file_is_set_aside(filled: str, folder: str) -> None:
 
 
 def test_a_damaged_page_is_found_after_an_ending_that_was_not_clean(filled: str, folder: str, place: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append([admitted("last")]).wait(WAIT_S)
         shutil.copytree(folder, f"{place}/killed", ignore=shutil.ignore_patterns("*.lock", "*-shm"))
     killed = path_of(f"{place}/killed")
@@ -96,19 +96,19 @@ def test_a_newer_schema_is_refused_and_left_alone(filled: str, folder: str) -> N
     newer.execute("PRAGMA user_version = 99")
     newer.close()
     with pytest.raises(JournalUnavailable, match="schema 99") as refused:
-        Journal.open("ann", folder=folder)
+        Journal.open("ann", folder=folder, limits=FOREVER)
     assert "newer program" in str(refused.value)
     assert not any("damaged" in name for name in os.listdir(folder))
 
 
 def test_a_stray_log_is_set_aside_and_not_adopted(filled: str, folder: str, place: str) -> None:
-    with Journal.open("ann", folder=folder) as opened:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as opened:
         opened.append([admitted("old")]).wait(WAIT_S)
         shutil.copy(f"{filled}-wal", f"{place}/log")
     os.unlink(filled)
     shutil.copy(f"{place}/log", f"{filled}-wal")
     os.chmod(f"{filled}-wal", 0o600)
-    with Journal.open("ann", folder=folder) as again:
+    with Journal.open("ann", folder=folder, limits=FOREVER) as again:
         assert again.set_aside
         assert again.find("old") is None
         assert os.path.exists(f"{again.set_aside}-wal")
@@ -121,9 +121,9 @@ def test_a_failure_while_opening_gives_the_lock_back(folder: str) -> None:
 
     faults.set_hook(fail)
     with pytest.raises(JournalUnavailable, match="the disk reports errors"):
-        Journal.open("ann", folder=folder)
+        Journal.open("ann", folder=folder, limits=FOREVER)
     faults.set_hook(None)
-    Journal.open("ann", folder=folder).close()
+    Journal.open("ann", folder=folder, limits=FOREVER).close()
 
 
 def test_the_usual_place_is_below_the_users_state(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

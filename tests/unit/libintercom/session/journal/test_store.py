@@ -92,3 +92,36 @@ def test_the_schema_refuses_rows_that_point_forward(connection: sqlite3.Connecti
     row = store.make_row(admitted("m"), 5, 5, 1, is_unfinished=True, body="{}")
     with pytest.raises(sqlite3.IntegrityError):
         store.insert_entries(connection, [row])
+
+
+QUESTIONS = {
+    "one message": (store.find_message, ("m1",)),
+    "a chain": (store.read_chain, (3,)),
+    "what is unfinished": (store.read_unfinished, (0, 10)),
+    "a page of entries": (store.read_page, (0, 10)),
+    "the newest number": (store.newest_number, ()),
+    "the tail": (store.read_tail, ()),
+}
+
+
+def plans(connection: sqlite3.Connection, question: str) -> list[str]:
+    """How SQLite answers a question's statements."""
+    asked: list[str] = []
+    ask, given = QUESTIONS[question]
+    connection.set_trace_callback(asked.append)
+    ask(connection, *given)
+    connection.set_trace_callback(None)
+    return [row[3] for statement in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_question_reads_a_whole_table(connection: sqlite3.Connection, question: str) -> None:
+    found = plans(connection, question)
+    assert found
+    # Reading an index or a table in its own order is bounded by the LIMIT or by what lies beyond the index.
+    assert [plan for plan in found if plan.startswith("SCAN")] == []
+
+
+def test_a_question_that_reads_a_whole_table_is_seen(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP INDEX messages_unfinished")
+    assert any(plan.startswith("SCAN") for plan in plans(connection, "what is unfinished"))
