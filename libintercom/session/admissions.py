@@ -187,6 +187,9 @@ class Admissions:
 
     def _take_up(self, standing: Standing, body: dict[str, object]) -> None:
         self._remember(standing.message_id)
+        if body.get("session") != self._desk.origin.session:
+            self._report(standing.message_id, steps.FOREIGN, "it was admitted by another session and is not adopted")
+            return
         try:
             inbound = restore_inbound(body)
             received_at_ms = int(str(body.get("receivedAt")))

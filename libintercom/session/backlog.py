@@ -1,7 +1,7 @@
 """The messages that an inbox has in hand, in the order in which they were admitted. Pure.
 
-Owns one message's place in memory, its state there, and the questions asked over all of them. Does not own when something is offered
-(``handovers``) nor what the journal says.
+Owns one message's place in memory, its state there, and the questions asked over all of them. Does not own when
+something is offered (``handovers``) nor what the journal says.
 """
 
 from __future__ import annotations
@@ -41,7 +41,17 @@ STEER, PASSIVE = "steer", "passive"
 class Item:
     """One message. ``is_locked``: a checkpoint that ends it is under way, so it is not offered."""
 
-    __slots__ = ("delivery", "inbound", "is_admitted", "is_consumed", "is_locked", "order", "received_at_ms", "state")
+    __slots__ = (
+        "delivery",
+        "inbound",
+        "is_admitted",
+        "is_consumed",
+        "is_locked",
+        "order",
+        "received_at_ms",
+        "sha256",
+        "state",
+    )
 
     def __init__(self, inbound: Inbound, received_at_ms: int, state: str) -> None:
         self.inbound, self.received_at_ms, self.state = inbound, received_at_ms, state
@@ -49,6 +59,8 @@ class Item:
         # Without a word, a steer (seeds, "Send, ask, and reply").
         self.delivery = PASSIVE if message.is_passive else message.delivery or STEER
         self.order = 0
+        # A long text is hashed once.
+        self.sha256 = text_sha256(message.content.text)
         self.is_locked = False
         # Its first checkpoint is durable; one that goes out at once is handed over by the same.
         self.is_admitted = False
@@ -69,8 +81,8 @@ class Item:
     def admission(self) -> dict[str, Any]:
         """The body of its first entry, but for what only the inbox knows."""
         raw = self.inbound.raw
-        sha256 = text_sha256(self.inbound.message.content.text)
-        return {"from": raw["from"], "message": raw["message"], "receivedAt": self.received_at_ms, "textSha256": sha256}
+        received = {"receivedAt": self.received_at_ms, "textSha256": self.sha256}
+        return {"from": raw["from"], "message": raw["message"], **received}
 
     def placeable(self, *, is_ask_open: bool) -> Placeable:
         return Placeable(
@@ -79,7 +91,7 @@ class Item:
             delivery=self.delivery,
             is_ask_open=is_ask_open,
             received_at_ms=self.received_at_ms,
-            text_sha256=text_sha256(self.inbound.message.content.text),
+            text_sha256=self.sha256,
         )
 
 

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from libintercom.session.entries import Entry
 
 # Why a message was not admitted. ``duplicate``: known already, by whatever end; ``stale``: this inbox's context is
-# over; ``not_stored``: the journal could not take it; ``unreadable``: a stored one breaks the rules of this version.
+# over; ``not_stored``: the journal could not take it; ``unreadable``: a stored one breaks the rules of this version;
+# ``foreign``: a stored one was admitted by another session, whose history was copied.
 DUPLICATE = "duplicate"
 STALE = "stale"
 NOT_STORED = "not_stored"
 UNREADABLE = "unreadable"
+FOREIGN = "foreign"
 # What else is worth telling. ``unrecorded``: it happened, and the journal does not know; ``host_refused``: it is
 # offered again at the next occasion; ``uncertain``: it waits for a person; ``evicted``: too many questions wait;
 # ``no_such``: a person's decision was about nothing that waits for one.

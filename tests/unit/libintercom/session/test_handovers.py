@@ -235,3 +235,11 @@ def test_a_host_that_never_says_what_it_read_does_not_fill_the_memory(monkeypatc
         rig.does(took(message_id))
     rig.does(happenings.InputConsumed(message_ids=("m1", "m2", "m3")))
     assert [rig.kinds(message_id)[-1] for message_id in ("m1", "m2", "m3")] == ["placed", "consumed", "consumed"]
+
+
+def test_a_fork_that_copied_the_history_adopts_nothing(handed: InboxRig):
+    for entry in handed.entries:
+        entry.body.update({"session": "the original"} if entry.kind == "admitted" else {})
+    rig, (told,) = reopened(handed)
+    assert (told.code, told.message_id) == ("foreign", "m1")
+    assert (rig.inbox.staged(), rig.inbox.uncertain(), len(rig.inbox.tracker)) == ([], [], 0)
