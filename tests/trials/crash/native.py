@@ -75,6 +75,7 @@ class FileHost:
         self.on_wake: Callable[[], object] = lambda: None
         self.on_placed: Callable[[dict[str, str]], object] = lambda _entries: None
         self.unread: list[str] = []
+        self.is_joined = asyncio.Event()
         self._late: asyncio.Task[None] | None = None
 
     def can_accept_asks(self) -> bool:
@@ -97,7 +98,10 @@ class FileHost:
     async def _place_later(self, batch: Sequence[HostInput]) -> None:
         await asyncio.sleep(self._dice.uniform(0.0, _LATER_S))
         for one in batch:
-            self.on_placed(self._write([one]))
+            entries = self._write([one])
+            # A batch of an earlier run may come before this one's joining has returned.
+            await self.is_joined.wait()
+            self.on_placed(entries)
 
     def _write(self, batch: Sequence[HostInput]) -> dict[str, str]:
         entries = {}

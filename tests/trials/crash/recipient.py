@@ -22,6 +22,7 @@ from libintercom.profile import profile_from_environment
 from libintercom.session import faults
 from libintercom.session.aio import AsyncSession
 from libintercom.session.entries import FINAL
+from libintercom.session.errors import NotLive
 from libintercom.session.host import QueueHost
 from libintercom.session.journal import collecting, schema, writer
 from tests.trials.crash.native import FileHost, History
@@ -78,6 +79,7 @@ class Recipient:
         self._wanted = asyncio.Event()
         self._host: FileHost | QueueHost = QueueHost()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
 
     async def run(self) -> None:
         """Join, work until the channel says how to end, end so."""
@@ -95,6 +97,8 @@ class Recipient:
             places=find_places(order["environment"]),
             on_background_error=lambda error: self._say(failure=str(error)),
         )
+        if isinstance(self._host, FileHost):
+            self._host.is_joined.set()
         self._say(
             joined=session.session_id, note=session.journal_note, pending=[_short(view) for view in session.pending()]
         )
@@ -108,6 +112,7 @@ class Recipient:
     async def _end(self, how: bytes) -> None:
         if how == b"drain":
             await self._drain()
+        self._is_leaving = True
         await self._session.leave()
         self._say(left=True)
 
@@ -190,8 +195,9 @@ class Recipient:
         task.add_done_callback(self._note_end)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            self._say(broke=f"{type(task.exception()).__name__}: {task.exception()}")
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and not (self._is_leaving and isinstance(failure, NotLive)):
+            self._say(broke=f"{type(failure).__name__}: {failure}")
 
 
 def _short(view: dict[str, Any]) -> dict[str, Any]:

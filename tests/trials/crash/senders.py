@@ -84,9 +84,13 @@ class Sender:
         await self._client.disconnect()
         await self._listening
 
-    def turn_to(self, ledger: Ledger, order: dict[str, Any], session_id: str) -> None:
-        """From now on it writes to this life."""
-        self._ledger, self._order, self._to = ledger, order, session_id
+    def turn_to(self, ledger: Ledger, order: dict[str, Any]) -> None:
+        """What happens from now on belongs to this life."""
+        self._ledger, self._order = ledger, order
+
+    def aim(self, session_id: str) -> None:
+        """Whom it writes to."""
+        self._to = session_id
 
     async def write(self, count: int) -> None:
         """So many acts, one after the other."""

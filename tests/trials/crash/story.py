@@ -132,6 +132,8 @@ class Story:
         order = self._order(point, is_last=is_last)
         lived = Lived(order)
         self.evidence.lives.append(lived)
+        for sender in self._senders.values():
+            sender.turn_to(self.evidence.ledger, order)
         pid, channel = self._nursery.begin(order)
         life = _Life(pid, channel, lived)
         dies_in_s = None if point or is_last else self._dice.uniform(0.0, _LONGEST_S)
@@ -171,7 +173,7 @@ class Story:
         if not session_id:
             return
         for sender in self._senders.values():
-            sender.turn_to(self.evidence.ledger, life.lived.order, session_id)
+            sender.aim(session_id)
         counts = {name: self._dice.randint(_LEAST_ACTS, _MOST_ACTS) for name in (ANN, BOB)}
         acts = [self._senders[name].write(count) for name, count in counts.items()]
         await asyncio.gather(*acts, self._senders[COPYIST].copy(self._dice.randint(0, 2)))
