@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from intercomd.core.effects import Effect, StoreLetter
+    from intercomd.core.effects import Effect, Forget, Store
     from intercomd.core.events import Event
 
     Report = Callable[[Iterable[Event]], None]
@@ -36,10 +36,16 @@ class Listener(Protocol):
 
 
 class Spool(Protocol):
-    """Keeps what must outlive a moment (dead letters)."""
+    """Keeps what must survive a restart. Reports ``Stored`` and ``StoreFailed`` through what it was started with."""
 
-    def store(self, effect: StoreLetter) -> Event:
-        """Carry out one store effect and say how it ended."""
+    def start(self, report: Report) -> None:
+        """Report what an earlier broker left (``Recovered``, before this returns), and begin to take items."""
+
+    def apply(self, effect: Store | Forget) -> None:
+        """Carry out one effect, at once or later; the order is kept."""
+
+    def close(self) -> None:
+        """Return when everything asked for was done, or cannot be; nothing is reported any more."""
 
 
 class Log(Protocol):

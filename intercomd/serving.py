@@ -21,7 +21,7 @@ from intercomd.edges.listener.accepting import Acceptor
 from intercomd.edges.listener.listener import SocketListener
 from intercomd.edges.listener.polling import make_poller
 from intercomd.edges.log import BrokerLog
-from intercomd.edges.spool.memory import MemorySpool
+from intercomd.edges.spool.durable import DurableSpool
 from intercomd.shell import Shell
 from intercomd.streams import complain, show
 from intercomd.upkeep import Upkeep
@@ -80,8 +80,19 @@ class _Broker:
         acceptor = Acceptor(won.listening, loop, log, self._withdraw, won.places.uid)
         self._listener = SocketListener(acceptor, make_poller(), loop, wall_ms, make_ids)
         router = Router(chosen.limits, _hello(won), wall_ms(), loop.time())
-        self._shell = Shell(router, self._listener, MemorySpool(), log, LoopClock(loop))
+        self._shell = Shell(router, self._listener, self._make_spool(), log, LoopClock(loop))
         self._upkeep = Upkeep(won.ownership, self._listener, loop, log, self._stop)
+
+    def _make_spool(self) -> DurableSpool:
+        """The spool of this namespace; only who holds its life lock gets here."""
+        path, refusal = self._settings.spool, ""
+        if not path:
+            try:
+                path = self._won.places.spool
+            except IntercomError as error:
+                refusal = str(error)
+                self._log.write("error", "no spool", {"reason": refusal})
+        return DurableSpool(path, self._log, self._loop.call_soon_threadsafe, refusal)
 
     async def run(self) -> int:
         """Serve; the exit status."""

@@ -40,6 +40,8 @@ _LOG_BYTES = 1024 * 1024
 _MIN_LOG_BYTES = 4096
 _LOOPS = ("auto", "asyncio", "uvloop")
 _LEVELS = ("debug", "info", "warning", "error")
+# Nothing, or an absolute path: the broker's own directory is the root.
+_ABSOLUTE_PATH = "^(/.*)?$"
 # Limits of which 0 means something.
 _MAY_BE_ZERO = ("idle_exit_s", "stage_delay_s", "max_list_delay_s")
 
@@ -53,6 +55,8 @@ class Settings:
     loop: str = "auto"
     log_level: str = "info"
     log_bytes: int = _LOG_BYTES
+    # The file of what survives a restart; empty: the one of this namespace in the user's state folder.
+    spool: str = ""
     start_policy: str = SPAWN
     executable: str = ""
     origins: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -63,7 +67,7 @@ class Settings:
         return {**own, **dataclasses.asdict(self.limits)}
 
 
-_SERVING_NAMES = ("loop", "log_level", "log_bytes")
+_SERVING_NAMES = ("loop", "log_level", "log_bytes", "spool")
 _OWN_NAMES = (*_SERVING_NAMES, "start_policy", "executable")
 _LIMIT_NAMES = tuple(field.name for field in dataclasses.fields(Limits))
 NAMES = (*_OWN_NAMES, *_LIMIT_NAMES)
@@ -212,6 +216,7 @@ def _fields() -> dict[str, tuple[Any, Any]]:
         "loop": (Literal[_LOOPS], "auto"),
         "log_level": (Literal[_LEVELS], "info"),
         "log_bytes": (Annotated[int, Field(ge=_MIN_LOG_BYTES)], _LOG_BYTES),
+        "spool": (Annotated[str, Field(pattern=_ABSOLUTE_PATH)], ""),
     }
     for limit in dataclasses.fields(Limits):
         bound = Field(ge=0, allow_inf_nan=False) if limit.name in _MAY_BE_ZERO else Field(gt=0, allow_inf_nan=False)

@@ -75,7 +75,8 @@ class Shell:
         self._ended: asyncio.Future[int] | None = None
         self._apply: dict[type[Any], Callable[[Any], None]] = {
             **dict.fromkeys(_FOR_LISTENER, listener.apply),
-            effects.StoreLetter: self._store,
+            effects.Store: spool.apply,
+            effects.Forget: spool.apply,
             effects.Log: self._write_log,
             effects.Exit: self._exit,
         }
@@ -87,8 +88,12 @@ class Shell:
         return await self._ended
 
     def start(self) -> None:
-        """Begin to listen, and arm the timer for what the core waits for already."""
+        """Begin to listen, take over what was spooled, and arm the timer for what the core waits for already.
+
+        No socket is looked at before this returns: nobody meets a broker that does not know yet what was left to it.
+        """
         self._listener.start(self.push)
+        self._spool.start(self.push)
         self._drain()
 
     def push(self, events: Iterable[Event]) -> None:
@@ -147,9 +152,6 @@ class Shell:
 
     # -- effects for nobody's connection -------------------------------------------------------------
 
-    def _store(self, effect: effects.StoreLetter) -> None:
-        self._queue.append(self._spool.store(effect))
-
     def _write_log(self, effect: effects.Log) -> None:
         self._log.write(effect.level, effect.what, effect.parts)
 
@@ -160,6 +162,7 @@ class Shell:
     def _end(self, status: int) -> None:
         """Everything went out that the kernel took."""
         self._listener.close()
+        self._spool.close()
         if self._timer is not None:
             self._timer.cancel()
         if self._ended is not None and not self._ended.done():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from libintercom import asking, flows, reading, sending
+from libintercom import asking, flows, parking, reading, sending
 from libintercom.asking import DEFAULT_TIMEOUT_S, Question
 from libintercom.endpoint import CONNECT_TIMEOUT_S, dial_nonblocking
 from libintercom.errors import Busy, NotRegistered, NotRunning
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from libintercom.calls import Call, Exchange
     from libintercom.drafts import SendOptions
     from libintercom.flows import Flow
-    from libintercom.inbound import Inbound
-    from libintercom.outcomes import Answered, Listing, Outcome
+    from libintercom.inbound import Inbound, WakeAsked
+    from libintercom.outcomes import Answered, LateReply, Listing, Outcome
     from libintercom.paths import Places
     from libintercom.profile import Profile
     from libintercom.sending import Timeouts
@@ -105,13 +105,16 @@ class AsyncClient(Member):
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         on_outcome: Callable[[Outcome], object] | None = None,
+        keep_reply_s: float | None = None,
         **options: Unpack[SendOptions],
     ) -> Answered:
         """Ask and wait for the reply. ``on_outcome`` hears at once how the question itself fared.
 
+        With ``keep_reply_s`` a reply that comes later is kept so long: see ``asking.Question``.
+
         A cancelled task retires the question and stays cancelled; ``cancel_ask`` ends the wait with a result.
         """
-        question = Question(to, text, timeout_s, options, on_outcome)
+        question = Question(to, text, timeout_s, options, on_outcome, keep_reply_s)
         return await self._run(asking.ask(self._exchange, question, self._timeouts))
 
     async def reply(
@@ -141,6 +144,30 @@ class AsyncClient(Member):
     async def dead_letters(self, since_ms: float | None = None) -> DeadLetters:
         """This session's messages that could not arrive. Raises as ``health``."""
         return await self._run(flows.list_dead_letters(self._exchange, since_ms, self._timeouts.list_s))
+
+    async def park(self, child_id: str, *, row: dict[str, Any] | None = None, run_id: str | None = None) -> None:
+        """Say that a child of this main goes away and will be back: see ``parking.park``."""
+        await self._run(parking.park(self._exchange, child_id, row, run_id, self._timeouts.list_s))
+
+    async def unpark(self, child_id: str, *, discard: bool = False) -> int:
+        """End a child's parking; how many waiting messages were given up (``discard``). Raises as ``park``."""
+        return await self._run(
+            parking.unpark(self._exchange, child_id, discard=discard, timeout_s=self._timeouts.list_s)
+        )
+
+    async def answer_wake(self, asked: WakeAsked, *, failure: str | None = None) -> None:
+        """Say that waking a child was started, or with ``failure`` why it was not."""
+        parking.answer_wake(self._exchange, asked, failure=failure)
+        self._flush()
+
+    async def fetch_reply(self, message_id: str, token: str) -> LateReply:
+        """What became of an ask with ``keep_reply_s``; any session that has the token may look."""
+        return await self._run(parking.fetch_reply(self._exchange, message_id, token, self._timeouts.list_s))
+
+    async def ack_reply(self, message_id: str, token: str) -> None:
+        """A fetched reply is where it belongs: the broker may forget it."""
+        parking.ack_reply(self._exchange, message_id, token)
+        self._flush()
 
     async def last(
         self, to: str, entry_id: str | None = None, offset: int = 0, limit: int = reads.MAX_PAGE_UNITS

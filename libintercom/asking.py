@@ -9,7 +9,7 @@ from libintercom.aiming import WrongTarget, aim_ask
 from libintercom.calls import RECEIPT, REPLY
 from libintercom.drafts import choose_id
 from libintercom.errors import InvalidMessage
-from libintercom.inbound import Inbound, PeerLeft
+from libintercom.inbound import Inbound, PeerLeft, WakeFailed
 from libintercom.outcomes import ALREADY_WAITING, UNKNOWN, Answered, not_sent
 from libintercom.sending import BLOCKED, await_receipt, not_sent_because, post
 from libintercom.targets import MIN_PREFIX_CHARS, name_key
@@ -65,7 +65,11 @@ class Waiter:
 
 
 class Question:
-    """What is asked: whom, what, for how long, and who hears of its acceptance at once."""
+    """What is asked: whom, what, for how long, and who hears of its acceptance at once.
+
+    With ``keep_reply_s`` a late reply is kept so long for whoever has the token (option ``reply_token``, else a fresh
+    one); the question then stands when the wait is over or interrupted. It needs a broker with our extensions.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,11 @@ class Question:
         timeout_s: float,
         options: SendOptions,
         on_outcome: Callable[[Outcome], object] | None = None,
+        keep_reply_s: float | None = None,
     ) -> None:
+        self.keep_reply_s = keep_reply_s
+        # What a late reply can be fetched with, once the question was put out; "" when none is kept.
+        self.token = ""
         self.to, self.text, self.timeout_s = to, text, timeout_s
         self.options, self.on_outcome = options, on_outcome
 
@@ -138,6 +146,13 @@ def _ask_options(exchange: Exchange, question: Question) -> SendOptions:
     options: SendOptions = {**question.options, "expects_reply": True}
     # An old broker would hand the member on to a recipient that does not know it.
     options["timeout_ms"] = round(question.timeout_s * 1000) if exchange.has_ext else None
+    if question.keep_reply_s is not None:
+        if exchange.is_joined and not exchange.has_ext:
+            raise InvalidMessage("this broker is an old one: it keeps no replies")
+        options["keep_reply_ms"] = round(question.keep_reply_s * 1000)
+        # 32 hex digits, as a UUID has them.
+        options["reply_token"] = question.options.get("reply_token") or exchange.make_id().replace("-", "")
+        question.token = options["reply_token"] or ""
     return options
 
 
@@ -153,8 +168,11 @@ def _await_reply(
             yield waiter.reply, max(0.0, question.timeout_s - elapsed_s)
         answered = _judge(exchange, outcome, waiter.reply, is_busy=is_busy)
         is_open = answered.ended_by in _RETIRING
-        return answered
+        return answered.replace(reply_token=question.token) if question.token else answered
     finally:
+        # A question whose reply is kept is retired by nothing but taking it back.
+        if question.token and waiter.reply.answer != _CANCELLED:
+            is_open = False
         if is_open and exchange.has_ext and exchange.is_joined:
             exchange.say(CancelAsk(message_id=waiter.message_id))
 
@@ -168,7 +186,8 @@ def _judge(exchange: Exchange, outcome: Outcome, reply: Call, *, is_busy: bool) 
         return Answered(outcome=outcome, reply=reply.answer, ended_by="")
     if not outcome.is_accepted and outcome.outcome != UNKNOWN:
         return Answered(outcome=outcome, ended_by="")
-    return Answered(outcome=outcome, ended_by=_end_of(exchange, outcome, reply, is_busy=is_busy))
+    why = {"reason": reply.answer.reason} if isinstance(reply.answer, WakeFailed) else {}
+    return Answered(outcome=outcome, ended_by=_end_of(exchange, outcome, reply, is_busy=is_busy), **why)
 
 
 def _end_of(exchange: Exchange, outcome: Outcome, reply: Call, *, is_busy: bool) -> str:
@@ -176,6 +195,8 @@ def _end_of(exchange: Exchange, outcome: Outcome, reply: Call, *, is_busy: bool)
         return "cancelled"
     if isinstance(reply.answer, PeerLeft):
         return "peer_left"
+    if isinstance(reply.answer, WakeFailed):
+        return "wake_failed"
     if exchange.is_ended:
         return "disconnected"
     return "peer_busy" if is_busy and outcome.is_accepted else "timeout"

@@ -8,7 +8,17 @@ nor bytes' way to a socket, time and randomness (``client``, ``aio``).
 from __future__ import annotations
 
 from libintercom.errors import Disconnected, InvalidFrame
-from libintercom.inbound import AskEnded, ConnectionEnded, Inbound, LetterDied, Mailroom, PeerLeft, ReadAsked
+from libintercom.inbound import (
+    AskEnded,
+    ConnectionEnded,
+    Inbound,
+    LetterDied,
+    Mailroom,
+    PeerLeft,
+    ReadAsked,
+    WakeAsked,
+    WakeFailed,
+)
 from libintercom.outcomes import Listing
 from libintercom.pending import PendingAsks
 from libintercom.wire.answers import ReadRequest, parse_answer, parse_rows
@@ -35,6 +45,7 @@ REGISTRATION = "registration"
 REQUEST = "request"
 RECEIPT = "receipt"
 REPLY = "reply"
+PARKING = "parking"
 END = "end"
 
 
@@ -255,6 +266,8 @@ class Exchange:
     def _settle_pending(self, answer: Any) -> None:
         if answer.type == "ask_retired":
             self.pending.settle(answer.message_id)
+        elif answer.type == "wake_failed" and self.waiter is not None and self.waiter.message_id == answer.message_id:
+            self.waiter.reply.settle(WakeFailed(message_id=answer.message_id, reason=answer.reason))
         elif answer.type == "session_left":
             self.pending.forget_sender(answer.session_id)
             if self.waiter is not None and self.waiter.recipient_id == answer.session_id:
@@ -291,6 +304,9 @@ class Exchange:
     def _take_result(self, answer: Any) -> None:
         self.settle_call(REQUEST, answer.request_id, answer)
 
+    def _take_parking(self, answer: Any) -> None:
+        self.settle_call(PARKING, answer.child_id, answer)
+
     def _take_error(self, answer: Any) -> None:
         self._last_error = answer.error
         if not self.is_joined:
@@ -306,12 +322,20 @@ class Exchange:
         "health_ok": _take_result,
         "stats_result": _take_result,
         "dead_letters_result": _take_result,
+        "fetched_reply": _take_result,
+        "parked": _take_parking,
+        "park_failed": _take_parking,
+        "unparked": _take_parking,
         "read_result": _take_result,
         "error": _take_error,
     }
 
 
 _EVENTS: dict[str, Callable[[Any], Record]] = {
+    "wake_request": lambda answer: WakeAsked(
+        child_id=answer.child_id, message_id=answer.message_id, attempt=answer.attempt
+    ),
+    "wake_failed": lambda answer: WakeFailed(message_id=answer.message_id, reason=answer.reason),
     "session_left": lambda answer: PeerLeft(session_id=answer.session_id),
     "ask_retired": lambda answer: AskEnded(
         message_id=answer.message_id, asker_id=answer.asker_id, reason=answer.reason

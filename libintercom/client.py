@@ -9,7 +9,7 @@ from __future__ import annotations
 import select
 import time
 
-from libintercom import asking, flows, reading, sending
+from libintercom import asking, flows, parking, reading, sending
 from libintercom.asking import DEFAULT_TIMEOUT_S, Question
 from libintercom.endpoint import dial
 from libintercom.errors import NotRegistered, NotRunning
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from libintercom.calls import Call
     from libintercom.drafts import SendOptions
     from libintercom.flows import Flow
-    from libintercom.inbound import Inbound
-    from libintercom.outcomes import Answered, Listing, Outcome
+    from libintercom.inbound import Inbound, WakeAsked
+    from libintercom.outcomes import Answered, LateReply, Listing, Outcome
     from libintercom.paths import Places
     from libintercom.profile import Profile
     from libintercom.sending import Timeouts
@@ -108,13 +108,16 @@ class Client(Member):
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         on_outcome: Callable[[Outcome], object] | None = None,
+        keep_reply_s: float | None = None,
         **options: Unpack[SendOptions],
     ) -> Answered:
         """Ask and wait for the reply. ``on_outcome`` hears at once how the question itself fared.
 
+        With ``keep_reply_s`` a reply that comes later is kept so long: see ``asking.Question``.
+
         An interrupted wait (KeyboardInterrupt) retires the question and goes on to interrupt.
         """
-        question = Question(to, text, timeout_s, options, on_outcome)
+        question = Question(to, text, timeout_s, options, on_outcome, keep_reply_s)
         return self._run(asking.ask(self._exchange, question, self._timeouts))
 
     def reply(self, which: Inbound | str | None, text: str, to: str = "", **options: Unpack[SendOptions]) -> Outcome:
@@ -142,6 +145,28 @@ class Client(Member):
     def dead_letters(self, since_ms: float | None = None) -> DeadLetters:
         """This session's messages that could not arrive. Raises as ``health``."""
         return self._run(flows.list_dead_letters(self._exchange, since_ms, self._timeouts.list_s))
+
+    def park(self, child_id: str, *, row: dict[str, Any] | None = None, run_id: str | None = None) -> None:
+        """Say that a child of this main goes away and will be back: see ``parking.park``."""
+        self._run(parking.park(self._exchange, child_id, row, run_id, self._timeouts.list_s))
+
+    def unpark(self, child_id: str, *, discard: bool = False) -> int:
+        """End a child's parking; how many waiting messages were given up (``discard``). Raises as ``park``."""
+        return self._run(parking.unpark(self._exchange, child_id, discard=discard, timeout_s=self._timeouts.list_s))
+
+    def answer_wake(self, asked: WakeAsked, *, failure: str | None = None) -> None:
+        """Say that waking a child was started, or with ``failure`` why it was not."""
+        parking.answer_wake(self._exchange, asked, failure=failure)
+        self._flush()
+
+    def fetch_reply(self, message_id: str, token: str) -> LateReply:
+        """What became of an ask with ``keep_reply_s``; any session that has the token may look."""
+        return self._run(parking.fetch_reply(self._exchange, message_id, token, self._timeouts.list_s))
+
+    def ack_reply(self, message_id: str, token: str) -> None:
+        """A fetched reply is where it belongs: the broker may forget it."""
+        parking.ack_reply(self._exchange, message_id, token)
+        self._flush()
 
     def last(
         self, to: str, entry_id: str | None = None, offset: int = 0, limit: int = reads.MAX_PAGE_UNITS

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         reply_to: str | None
         expects_reply: bool | None
         timeout_ms: int | None
+        keep_reply_ms: int | None
+        reply_token: str | None
         guard: Guard | dict[str, str] | None
         reply_hint: ReplyHint | dict[str, str] | None
 
@@ -39,6 +41,8 @@ _MEMBERS = {
     "reply_to": "replyTo",
     "expects_reply": "expectsReply",
     "timeout_ms": "timeoutMs",
+    "keep_reply_ms": "keepReplyMs",
+    "reply_token": "replyToken",
     "guard": "guard",
     "reply_hint": "replyHint",
 }

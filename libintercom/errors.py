@@ -282,6 +282,30 @@ class Unsupported(IntercomError):
         return f"the running broker does not know {self.what}; it is older than this program."
 
 
+class ParkRefused(IntercomError):
+    """The broker did not park, or unpark, a child; nothing changed. ``code``: see wire.md 9.5."""
+
+    def __init__(self, child_id: str, code: str) -> None:
+        super().__init__(child_id, code)
+        self.child_id, self.code = child_id, code
+
+    def __str__(self) -> str:
+        reason, remedy = _PARK_REASONS.get(self.code, (f"the broker says {self.code!r}", "see its log"))
+        return f"child {self.child_id} was not parked or unparked: {reason}; {remedy}"
+
+
+_PARK_REASONS = {
+    "not_your_child": (
+        "it is no child of this main's group, as far as the broker has seen",
+        "park a child after it registered with this main as its root",
+    ),
+    "child_live": ("it is back and is being given what waited for it", "unpark it when it is gone"),
+    "limit": ("as many children are parked as one main may have", "unpark some that will not come back"),
+    "has_input": ("messages wait for it", "say discard to give them up"),
+    "store_failed": ("the broker could not store it", "see its log, mend the disk, park it again"),
+}
+
+
 class Refused(IntercomError):
     """The broker refused; nothing was delivered. ``code`` is from ``libintercom.wire.codes``."""
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from libintercom.calls import Call, Exchange
     from libintercom.outcomes import Listing
     from libintercom.wire.answers import DeadLetters, StatsResult
-    from libintercom.wire.requests import Read
+    from libintercom.wire.requests import FetchReply, Read
 
     T = TypeVar("T")
     Flow = Generator[tuple[Call, float], float, T]
-    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters, Read]
+    Keyed = Union[ListSessions, Health, Stats, ListDeadLetters, Read, FetchReply]
 
 # wire.md section 6: how long peers wait for a registration, a list and an acknowledgement, and when they leave.
 REGISTER_TIMEOUT_S = 10.0

@@ -67,6 +67,24 @@ class LetterDied(Record):
     at_ms: float = required(NUMBER)
 
 
+class WakeAsked(Record):
+    """Input waits for a parked child of this main: wake it, and say with ``answer_wake`` what came of that.
+
+    ``message_id`` is the message that asks for it, or the first of those that wait.
+    """
+
+    child_id: str = required(STRING)
+    message_id: str = required(STRING)
+    attempt: int = required(COUNT)
+
+
+class WakeFailed(Record):
+    """The session that our question waits for could not be woken. The question stands: do not ask it again."""
+
+    message_id: str = required(STRING)
+    reason: str = required(STRING)
+
+
 class ReadAsked(Record):
     """Somebody reads this session's last response or receipt; answered with ``answer_read`` within five seconds.
 

@@ -7,7 +7,7 @@ Owns the words and what they claim. Does not own the sentences about them (``tex
 from __future__ import annotations
 
 from libintercom.wire.answers import Delivered, DeliveryFailed, DeliveryQueued
-from libintercom.wire.messages import Candidate, Row, list_of, nested
+from libintercom.wire.messages import REPLY_STATES, Candidate, Row, list_of, nested
 from libintercom.wire.record import Record, optional, required
 from libintercom.wire.values import ANYTHING, BOOL, COUNT, NUMBER, STRING, one_of
 
@@ -73,12 +73,25 @@ class Answered(Record):
     """How an ask ended: what became of the question, and the reply if one came.
 
     ``ended_by`` is ``""`` with a reply; else ``timeout``, ``cancelled``, ``peer_left``, ``disconnected``,
-    ``peer_busy`` (accepted, the recipient says it takes no asks now), or ``""`` when it was never accepted.
+    ``peer_busy`` (accepted, the recipient says it takes no asks now), ``wake_failed`` (it is parked and could not be
+    woken; the question stands, and ``reason`` says why), or ``""`` when it was never accepted. With a ``reply_token``
+    a late reply is kept for ``fetch_reply``.
     """
 
     outcome: Outcome = required(nested(Outcome))
     reply: Any = optional(ANYTHING, default=None)
-    ended_by: str = required(one_of("", "timeout", "cancelled", "peer_left", "disconnected", "peer_busy"))
+    ended_by: str = required(
+        one_of("", "timeout", "cancelled", "peer_left", "disconnected", "peer_busy", "wake_failed")
+    )
+    reason: str | None = optional(STRING, default=None)
+    reply_token: str | None = optional(STRING, default=None)
+
+
+class LateReply(Record):
+    """What became of a kept ask: ``waiting``, ``replied`` (``reply`` is an ``Inbound``), ``expired`` or ``unknown``."""
+
+    state: str = required(one_of(*REPLY_STATES))
+    reply: Any = optional(ANYTHING, default=None)
 
 
 class Listing(Record):

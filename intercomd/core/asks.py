@@ -43,6 +43,8 @@ class Ask:
     is_waiting: bool
     # Told to the recipient; before that (staged) its retirement concerns nobody.
     is_delivered: bool = False
+    # Its reply is kept when it comes late (wire.md 9.7): neither time nor its asker's leaving retires it.
+    is_kept: bool = False
     # How it ended, "" while it is open.
     ended_by: str = ""
 

@@ -9,7 +9,7 @@ import re
 from collections import deque
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from intercomd.core.limits import Limits
@@ -47,6 +47,13 @@ def content_hash(recipient_id: str, message: bytes) -> int:
     return hash((recipient_id, message[:at] + message[volatile.end() :]))
 
 
+class Waiting(Protocol):
+    """Something in the spool, or on its way there."""
+
+    is_over: bool
+    askers: list[int]
+
+
 @dataclass(slots=True)
 class Remembered:
     """One accepted message: where it went and how it was answered (``""``: not settled yet).
@@ -60,6 +67,8 @@ class Remembered:
     token: int
     answer: str = ""
     expires_at: float = 0.0
+    # What it became in the spool, for as long as it is there and nowhere else.
+    spooled: Waiting | None = None
 
 
 Entry = tuple[MessageKey, Remembered]

@@ -7,10 +7,10 @@ what was observed (wire.md 14.2).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from intercomd.core.effects import Deliver
-from intercomd.core.refusals import HELD, RECIPIENT_LEFT, STAGED, for_dialect, refusal
+from intercomd.core.refusals import HELD, KEPT, PARKED, RECIPIENT_LEFT, STAGED, for_dialect, refusal
 from libintercom.wire.answers import Delivered, DeliveryQueued
 from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
 from libintercom.wire.messages import SIBLING
@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 ANSWERED_DELIVERED = "delivered"
 ANSWERED_HELD = "held"
 ANSWERED_STAGED = "staged"
-_QUEUED_REASONS = {ANSWERED_HELD: HELD, ANSWERED_STAGED: STAGED}
+ANSWERED_PARKED = "parked"
+ANSWERED_KEPT = "kept"
+_QUEUED_REASONS = {ANSWERED_HELD: HELD, ANSWERED_STAGED: STAGED, ANSWERED_PARKED: PARKED, ANSWERED_KEPT: KEPT}
+
+
+class Origin(Protocol):
+    """Where a delivery came from, if that has to know how it ended."""
+
+    def taken(self, token: int) -> None:
+        """The kernel has all of it."""
+
+    def lost(self, token: int) -> None:
+        """The recipient's socket is gone, and what was not taken with it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +59,8 @@ class Delivery:
     gauge: str
     # Connections to acknowledge to: more than one when the same send came again in the same turn.
     askers: list[int] = field(default_factory=list)
+    # What is counted as parked stays in the spool, and in that gauge, until it was taken.
+    origin: Origin | None = None
 
 
 class Deliveries:
@@ -83,15 +97,18 @@ class Deliveries:
         if delivery is None:
             return
         if delivery.gauge:
-            self._state.counters.move(delivery.gauge, "delivered")
+            place = "drained" if delivery.gauge == "parked" else "delivered"
+            self._state.counters.move(delivery.gauge, place)
         else:
             self._state.counters.accept("delivered")
             self._acknowledge(delivery, ANSWERED_DELIVERED)
+        if delivery.origin is not None:
+            delivery.origin.taken(token)
 
     def held(self, token: int) -> None:
         """Some of it is still ours: accepted, not delivered."""
         delivery = self._open.get(token)
-        if delivery is None:
+        if delivery is None or delivery.gauge == "parked":
             return
         if delivery.gauge:
             self._state.counters.move(delivery.gauge, "buffered")
@@ -105,6 +122,10 @@ class Deliveries:
         for token in list(recipient.tokens):
             delivery = self._close(token)
             if delivery is None:
+                continue
+            if delivery.origin is not None:
+                delivery.origin.lost(token)
+            if delivery.gauge == "parked":
                 continue
             if delivery.gauge:
                 self._state.counters.move(delivery.gauge, "dead_recipient_left")

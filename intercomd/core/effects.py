@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from intercomd.core.items import Item
     from libintercom.wire.answers import Answer
-    from libintercom.wire.messages import DeadLetter
 
 
 @dataclass(slots=True)
@@ -94,10 +94,20 @@ class StopAccepting:
 
 
 @dataclass(slots=True)
-class StoreLetter:
-    """Keep a dead letter; answered by ``LetterStored`` or ``StoreFailed``."""
+class Store:
+    """Keep an item where it survives a restart; answered by ``Stored`` or ``StoreFailed``.
 
-    letter: DeadLetter
+    Items are kept in the order of these effects. One under a key that is kept already replaces it in its place.
+    """
+
+    item: Item
+
+
+@dataclass(slots=True)
+class Forget:
+    """Keep this item no longer. It is not answered; what was asked for before it happens before it."""
+
+    key: str
 
 
 @dataclass(slots=True)
@@ -127,7 +137,8 @@ Effect = (
     | PauseAccepting
     | ResumeAccepting
     | StopAccepting
-    | StoreLetter
+    | Store
+    | Forget
     | Log
     | Exit
 )

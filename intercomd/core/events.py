@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from intercomd.core.items import Item
     from libintercom.wire.requests import Request
 
 
@@ -98,18 +99,28 @@ class OutputProgressed:
 
 
 @dataclass(slots=True)
-class LetterStored:
-    """A dead letter is where it survives as the store promises."""
+class Stored:
+    """An item is where it survives a restart, as far as this spool promises."""
 
-    letter_id: str
+    key: str
 
 
 @dataclass(slots=True)
 class StoreFailed:
-    """A dead letter could not be stored."""
+    """An item could not be stored."""
 
-    letter_id: str
+    key: str
     reason: str
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What an earlier broker of this namespace left in the spool, in the order it was stored.
+
+    Reported before anything else happens.
+    """
+
+    items: tuple[Item, ...]
 
 
 @dataclass(slots=True)
@@ -144,8 +155,9 @@ Event = (
     | DeliveriesTaken
     | DeliveriesHeld
     | OutputProgressed
-    | LetterStored
+    | Stored
     | StoreFailed
+    | Recovered
     | DescriptorsExhausted
     | StopRequested
     | StopCancelled

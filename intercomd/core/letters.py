@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from intercomd.core.effects import StoreLetter
+from intercomd.core.items import LETTER
 from libintercom.wire.answers import DeadLetterNotice, DeadLetters
 from libintercom.wire.frames import MAX_FRAME_BYTES, encode_json
 from libintercom.wire.messages import DeadLetter
-from libintercom.wire.record import dump_record
+from libintercom.wire.record import dump_record, parse_record
 
 if TYPE_CHECKING:
+    from intercomd.core.items import Author, Item, Lineage
     from intercomd.core.limits import Limits
-    from intercomd.core.roster import Lineage, Roster, Session
+    from intercomd.core.roster import Roster, Session
+    from intercomd.core.storing import Storing
     from intercomd.core.turn import Turn
 
 _MS_PER_S = 1000
@@ -47,15 +49,16 @@ class Kept:
 class Letters:
     """The newest dead letters, bounded in number and age."""
 
-    def __init__(self, limits: Limits, roster: Roster, turn: Turn, incarnation: str) -> None:
-        self._limits, self._roster, self._turn, self._incarnation = limits, roster, turn, incarnation
+    def __init__(self, limits: Limits, roster: Roster, turn: Turn, storing: Storing, incarnation: str) -> None:
+        self._limits, self._roster, self._turn, self._storing = limits, roster, turn, storing
+        self._incarnation = incarnation
         self._kept: deque[Kept] = deque()
         self._unstored: dict[str, Kept] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def bury(self, sender: Session, recipient_id: str, message_id: str, reason: str) -> None:
+    def bury(self, sender: Session | Author, recipient_id: str, message_id: str, reason: str) -> None:
         """A message died."""
         letter = DeadLetter(
             id=_letter_id(self._incarnation, sender.peer_id, recipient_id, message_id, self._turn.at_ms),
@@ -68,7 +71,14 @@ class Letters:
         kept = Kept(letter, sender.lineage, len(encode_json(dump_record(letter))) + 1)
         self._unstored[letter.id] = kept
         self._keep(kept)
-        self._turn.add(StoreLetter(letter))
+        self._storing.store(LETTER, letter.id, {"letter": dump_record(letter), "lineage": list(kept.lineage)})
+
+    def recover(self, item: Item) -> None:
+        """A letter that an earlier broker kept; its sender may still look for it."""
+        facts = item.read()
+        letter = parse_record(DeadLetter, facts["letter"])
+        root, parent = facts["lineage"]
+        self._keep(Kept(letter, (root, parent), len(encode_json(facts["letter"])) + 1))
 
     def stored(self, letter_id: str) -> None:
         """The store kept a letter: its sender may know now."""
@@ -109,13 +119,16 @@ class Letters:
     def _keep(self, kept: Kept) -> None:
         self._kept.append(kept)
         if len(self._kept) > self._limits.letters:
-            self._kept.popleft()
+            self._drop_oldest()
         self._drop_old()
 
     def _drop_old(self) -> None:
         oldest_ms = self._turn.at_ms - self._limits.letters_s * _MS_PER_S
         while self._kept and self._kept[0].letter.at_ms < oldest_ms:
-            self._kept.popleft()
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._storing.forget(self._kept.popleft().letter.id)
 
 
 def _letter_id(*parts: object) -> str:

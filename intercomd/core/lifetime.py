@@ -11,6 +11,7 @@ from intercomd.core.effects import Close, Exit, StopAccepting
 
 if TYPE_CHECKING:
     from intercomd.core.flow import Flow
+    from intercomd.core.parking import Parking
     from intercomd.core.staging import Staging
     from intercomd.core.state import State
 
@@ -23,8 +24,8 @@ _LONGEST_DEFERRAL_S = 60.0
 class Lifetime:
     """Serving, then leaving, then over."""
 
-    def __init__(self, state: State, flow: Flow, staging: Staging) -> None:
-        self._state, self._flow, self._staging = state, flow, staging
+    def __init__(self, state: State, flow: Flow, staging: Staging, parking: Parking) -> None:
+        self._state, self._flow, self._staging, self._parking = state, flow, staging, parking
         self.is_over = False
         self._leaving_for = ""
         self._is_idle_due = False
@@ -39,7 +40,8 @@ class Lifetime:
         state = self._state
         if state.limits.idle_exit_s is None or self.is_leaving:
             return
-        if state.roster.sessions:
+        if state.roster.sessions or self._parking.inputs:
+            # Input that was admitted for a parked child keeps a broker for its main to come back to.
             self._is_idle_due = False
             state.deadlines.clear(_IDLE)
         elif self._is_idle_due:
@@ -86,12 +88,14 @@ class Lifetime:
             self._state.deadlines.set(_STOP, self._state.turn.now + self._state.limits.stop_timeout_s)
 
     def consider_end(self) -> None:
-        """End once the endpoint is released, and neither a message nor another byte waits for a socket."""
+        """End once the endpoint is released, and nothing waits for a socket or for the spool."""
         if not self._is_released or self.is_over:
             return
         state = self._state
         self._staging.release_all()
-        if state.quotas.held_bytes or any(connection.waiting_bytes for connection in state.roster.connections.values()):
+        if state.storing or state.quotas.held_bytes:
+            return
+        if any(connection.waiting_bytes for connection in state.roster.connections.values()):
             return
         self.end()
 

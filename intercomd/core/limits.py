@@ -53,6 +53,18 @@ class Limits:
     # Dead letters (wire.md 9.8).
     letters: int = 10_000
     letters_s: float = 7 * 86_400.0
+    # Parked children (wire.md 9.5): messages and bytes that wait for one, children of one main, and all of it together
+    # (it is held in memory too); how long a message waits, and a child without any.
+    parked_messages: int = 100
+    parked_bytes: int = _MIB
+    parked_children: int = 64
+    parked_children_total: int = 4_096
+    parked_bytes_total: int = 64 * _MIB
+    parked_s: float = 7 * 86_400.0
+    # Kept asks (wire.md 9.7): open ones of one asker, all of them, and bytes of replies that nobody has fetched.
+    kept_asks: int = 1_000
+    kept_asks_total: int = 10_000
+    kept_bytes: int = 64 * _MIB
     # Asks that a recipient may owe, and that one asker may have open; the seeds' inbox holds 100.
     max_asks_per_recipient: int = 1_000
     max_asks_per_asker: int = 1_000

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from intercomd.core.limits import Limits
+    from intercomd.core.parking import Parking
     from intercomd.core.roster import Connection
     from intercomd.core.state import State
     from libintercom.wire.requests import Presence, Register
@@ -32,8 +33,8 @@ _REQUESTED_ID = re.compile("[a-zA-Z0-9_-]{8,80}")
 class Membership:
     """Lets sessions in and out. ``on_leave`` settles what a leaving session had open."""
 
-    def __init__(self, state: State, on_leave: Callable[[Session], None]) -> None:
-        self._state, self._on_leave = state, on_leave
+    def __init__(self, state: State, parking: Parking, on_leave: Callable[[Session], None]) -> None:
+        self._state, self._parking, self._on_leave = state, parking, on_leave
 
     def register(self, connection: Connection, frame: Register, ids: tuple[str, ...]) -> bool:
         """Make a connection a session or an observer; False when it was refused and is being closed."""
@@ -58,6 +59,8 @@ class Membership:
         else:
             self._join(connection, frame, row)
         self._state.turn.write(connection.conn, self._welcome(connection, frame, row.peer_id))
+        if connection.session is not None:
+            self._parking.arrive(connection.session)
         return True
 
     def _join(self, connection: Connection, frame: Register, row: RowBytes) -> None:
@@ -72,6 +75,7 @@ class Membership:
             connection.has_guard,
             is_one(frame.receipt_reads),
         )
+        self._parking.make_way(row.peer_id)
         self._state.roster.join(connection.session)
 
     def leave(self, connection: Connection) -> None:
@@ -81,7 +85,12 @@ class Membership:
             return
         roster = self._state.roster
         roster.leave(session)
+        is_parked = self._parking.expects(session)
         self._on_leave(session)
+        self._parking.leave(session)
+        if is_parked:
+            # It is listed on: for the others it did not leave.
+            return
         # One frame for all: whoever writes it encodes it once.
         farewell = SessionLeft(session_id=session.peer_id)
         for other in roster.hearers_of(session):
@@ -111,6 +120,8 @@ class Membership:
         """The wanted ID when it has the right form and is not live, else a fresh one, silently (wire.md 14.4)."""
         wanted = frame.session_id if frame.dialect == SIBLING else frame.requested_id
         if not isinstance(wanted, str) or wanted in self._state.roster.sessions:
+            return fresh_id
+        if not self._parking.may_be(wanted, frame.session):
             return fresh_id
         if frame.dialect == NATIVE and _REQUESTED_ID.fullmatch(wanted) is None:
             return fresh_id

@@ -11,6 +11,8 @@ from intercomd.core import asks as ends
 from libintercom.wire.answers import AskRetired
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from intercomd.core.asks import Ask
     from intercomd.core.roster import Session
     from intercomd.core.state import State
@@ -26,6 +28,8 @@ class Obligations:
         self._state = state
         self.opened = 0
         self.ended: dict[str, int] = {}
+        # Hears how a kept ask ended.
+        self.on_kept_end: Callable[[Ask], None] | None = None
 
     def open(self, ask: Ask, asker: Session) -> None:
         """An ask was accepted."""
@@ -34,7 +38,7 @@ class Obligations:
             # A client without ``ext:1`` makes one ask at a time: it gave up on the one before, waiting now or not.
             earlier = state.asks.of_asker(asker.peer_id)
             for given_up in earlier:
-                self._stop_waiting(given_up)
+                self.stop_waiting(given_up)
             if len(earlier) >= state.limits.max_asks_per_asker:
                 # It cannot withdraw a question either: the oldest makes room, or it could never ask again.
                 self.end(earlier[0], ends.REPLACED)
@@ -52,6 +56,8 @@ class Obligations:
         ask.ended_by = reason
         if ask.is_delivered:
             self._tell_retired(ask)
+        if ask.is_kept and self.on_kept_end is not None:
+            self.on_kept_end(ask)
 
     def arrive(self, ask: Ask) -> None:
         """A question is on its way to its recipient. One that ended in the stage is retired behind it."""
@@ -67,10 +73,10 @@ class Obligations:
         ask = self._state.asks.find(asker_id, message_id)
         if ask is None:
             return
-        if ask.is_timed:
+        if ask.is_timed and not ask.is_kept:
             self.end(ask, ends.TIMEOUT)
         else:
-            self._stop_waiting(ask)
+            self.stop_waiting(ask)
 
     def cancel(self, asker_id: str, message_id: str) -> None:
         """The asker gave up; silent when there is no such ask."""
@@ -78,12 +84,25 @@ class Obligations:
         if ask is not None:
             self.end(ask, ends.CANCELLED)
 
-    def leave(self, peer_id: str) -> None:
-        """A session left: what it asked and what it owes ends."""
+    def leave(self, peer_id: str, *, is_parked: bool = False) -> None:
+        """A session left: what it asked ends, or nobody waits for it; what it owes ends, unless it will come back."""
         for ask in self._state.asks.of_asker(peer_id):
-            self.end(ask, ends.ASKER_LEFT)
+            if ask.is_kept:
+                self.stop_waiting(ask)
+            else:
+                self.end(ask, ends.ASKER_LEFT)
+        if not is_parked:
+            self.give_up(peer_id)
+
+    def give_up(self, peer_id: str) -> None:
+        """A session will answer nothing any more."""
         for ask in self._state.asks.of_recipient(peer_id):
             self.end(ask, ends.RECIPIENT_LEFT)
+
+    def stop_waiting(self, ask: Ask) -> None:
+        """Nobody waits for the reply any more; the question stands."""
+        self._state.asks.stop_waiting(ask)
+        self._state.deadlines.clear(("ask", *ask.key))
 
     def answered_by(self, sender_id: str, recipient_id: str, reply_to: str | None) -> Ask | None:
         """The open ask that a message from ``sender_id`` would be the first reply to."""
@@ -103,7 +122,3 @@ class Obligations:
         if ask.ended_by in _RETIRING and recipient is not None and recipient.has_ext:
             told = AskRetired(message_id=ask.message_id, asker_id=ask.asker_id, reason=ask.ended_by)
             self._state.turn.write(recipient.conn, told)
-
-    def _stop_waiting(self, ask: Ask) -> None:
-        self._state.asks.stop_waiting(ask)
-        self._state.deadlines.clear(("ask", *ask.key))

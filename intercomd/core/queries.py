@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from intercomd.core.lists import write_list
 from libintercom.wire.answers import StatsResult
-from libintercom.wire.requests import ListDeadLetters, ListSessions, Stats
+from libintercom.wire.requests import FetchReply, ListDeadLetters, ListSessions, Stats
 
 if TYPE_CHECKING:
+    from intercomd.core.kept import Kept
     from intercomd.core.obligations import Obligations
     from intercomd.core.roster import Connection
     from intercomd.core.state import State
 
-Query = ListSessions | ListDeadLetters | Stats
+Query = ListSessions | ListDeadLetters | Stats | FetchReply
 # What an answer of counters and gauges comes to, to charge it; its names are the broker's own.
 _STATS_BYTES = 1_024
 
@@ -24,8 +25,8 @@ _STATS_BYTES = 1_024
 class Queries:
     """Answers from the shared state."""
 
-    def __init__(self, state: State, obligations: Obligations) -> None:
-        self._state, self._obligations = state, obligations
+    def __init__(self, state: State, obligations: Obligations, kept: Kept) -> None:
+        self._state, self._obligations, self._kept = state, obligations, kept
 
     def answer(self, connection: Connection, frame: Query) -> int:
         """Ask for the answer to be written; returns its size in bytes."""
@@ -33,6 +34,8 @@ class Queries:
             return write_list(self._state, connection, frame)
         if isinstance(frame, ListDeadLetters):
             return self._answer_letters(connection, frame)
+        if isinstance(frame, FetchReply):
+            return self._kept.answer(connection, frame)
         self._state.turn.write(connection.conn, StatsResult(request_id=frame.request_id, **self.stats()))
         return _STATS_BYTES
 
@@ -52,6 +55,9 @@ class Queries:
                 "deadLetters": len(state.letters),
                 "heldBytes": state.quotas.held_bytes,
                 "stagedBytes": state.stage.size_bytes,
+                "parkedChildren": len(state.roster.parked),
+                "keptAsks": len(self._kept),
+                "unstored": len(state.storing),
             },
         }
 

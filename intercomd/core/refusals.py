@@ -29,6 +29,9 @@ NOT_FOUND = "Session not found"
 RECIPIENT_LEFT = "Recipient disconnected before delivery"
 STAGE_FULL = "Replace-mode delivery queue is full; retry after pending updates are delivered."
 STAGED = "Queued for replace-mode delivery"
+# Ours: it is stored until the parked child comes back; it is stored until whoever asked fetches it.
+PARKED = "Queued until the parked session returns"
+KEPT = "Kept for its ask"
 # Ours: the frame is in the broker's memory, behind what the recipient's socket has not taken yet.
 HELD = "Queued until the recipient's connection takes it"
 
@@ -47,6 +50,12 @@ _RULE_WORDS = {
     "outbound_bytes": "bytes waiting for all recipients",
     "recipient_asks": "questions this recipient has not answered",
     "asker_asks": "questions of this session without an answer",
+    "parked_messages": "messages waiting for this parked session",
+    "parked_bytes": "bytes waiting for this parked session",
+    "parked_bytes_total": "bytes waiting for all parked sessions",
+    "kept_asks": "questions of this session whose replies are kept",
+    "kept_asks_total": "questions whose replies are kept",
+    "kept_bytes": "bytes of replies kept for their askers",
 }
 
 
@@ -105,21 +114,21 @@ def _ambiguity(to: str, found: Resolution) -> str:
 def _describe(ids: Iterable[str], roster: Roster, circles: Sequence[Circle]) -> tuple[Candidate, ...]:
     indexes = [circle.index for circle in circles]
     shown = sorted(ids)[:MAX_PROPOSED]
-    rows = ((peer_id, roster.sessions[peer_id].registered) for peer_id in shown)
+    rows = ((session.peer_id, session.registered) for session in map(roster.find, shown) if session is not None)
     return tuple(
         Candidate(id=peer_id, target=display_target(peer_id, indexes), name=row.name, cwd=row.cwd)
         for peer_id, row in rows
     )
 
 
-def over_limit(message_id: str, to: str, excess: Excess) -> DeliveryFailed:
-    """A budget is used up: which rule, how much was counted, when it opens again."""
+def over_limit(message_id: str, to: str, excess: Excess, code: str = "recipient_full") -> DeliveryFailed:
+    """A budget is used up: which rule, how much was counted, when it opens again. ``code``: of one without a time."""
     words = _RULE_WORDS[excess.rule]
     is_rate = bool(excess.retry_after_ms)
     remedy = f"retry in {excess.retry_after_ms / _MS_PER_S:.1f} s" if is_rate else "retry when some were taken"
     return refusal(
         message_id,
-        "rate_limited" if is_rate else "recipient_full",
+        "rate_limited" if is_rate else code,
         f'Message to "{clip(to)}": {excess.count} {words} (limit {excess.limit}); {remedy}',
         rule=excess.rule,
         count=excess.count,
@@ -143,6 +152,12 @@ def stalled(message_id: str, to: str, after_s: float) -> DeliveryFailed:
         f'Message to "{clip(to)}": its connection has taken nothing for {after_s:g} s; check that session, then retry'
     )
     return refusal(message_id, "recipient_stalled", reason)
+
+
+def not_stored(message_id: str, to: str, cause: str) -> DeliveryFailed:
+    """What had to be stored first could not be."""
+    reason = f'Message to "{clip(to)}": it could not be stored ({cause}); nothing was sent, retry'
+    return refusal(message_id, "store_failed", reason)
 
 
 def cycle(message_id: str, to: str, names: Sequence[str]) -> DeliveryFailed:

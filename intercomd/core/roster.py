@@ -18,15 +18,12 @@ from libintercom.wire.messages import NATIVE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from intercomd.core.items import Lineage
     from intercomd.core.rows import RowBytes
     from libintercom.wire.messages import Registration
 
 # Sorts sessions without a project after all project ids, which are hex (wire.md 14.10).
 _NO_PROJECT = "~"
-
-
-# Root and parent of a session, either of which may be missing.
-Lineage = tuple[str | None, str | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +44,13 @@ class Session:
     # Whom a target text meant in the roster of that version, so that a conversation resolves it once.
     aims: dict[str, Session] = field(default_factory=dict)
     aims_version: int = 0
+    # What is said to it goes through the spool: it is parked, or older input is still on its way to it.
+    is_spooled: bool = False
+
+    @property
+    def is_parked(self) -> bool:
+        """A child that is listed though nobody is connected; no connection has such a number."""
+        return self.conn < 0
 
     @property
     def root(self) -> str | None:
@@ -146,6 +150,8 @@ class Roster:
         self.version = 0
         self.connections: dict[int, Connection] = {}
         self.sessions: dict[str, Session] = {}
+        # Children that are listed in their groups though nobody is connected.
+        self.parked: dict[str, Session] = {}
         self.mains = Circle()
         # Children, and mains that have a root, by root: who is in one collaboration group.
         self._children: dict[str, Circle] = {}
@@ -156,17 +162,21 @@ class Roster:
         connection = self.connections.get(conn)
         return connection.session if connection else None
 
+    def find(self, peer_id: str) -> Session | None:
+        """Whoever is listed under a peer ID, parked or not."""
+        return self.sessions.get(peer_id) or self.parked.get(peer_id)
+
     def join(self, session: Session) -> None:
-        """A session registered."""
+        """A session registered, or a child was parked."""
         self.version += 1
-        self.sessions[session.peer_id] = session
+        (self.parked if session.is_parked else self.sessions)[session.peer_id] = session
         for circle in self._homes(session):
             circle.add(session)
 
     def leave(self, session: Session) -> None:
-        """A session left."""
+        """A session left, or a child is parked no more."""
         self.version += 1
-        del self.sessions[session.peer_id]
+        del (self.parked if session.is_parked else self.sessions)[session.peer_id]
         for circle in self._homes(session):
             circle.remove(session)
         for groups in (self._children, self._group_mains):
@@ -179,10 +189,10 @@ class Roster:
         Its partners forget it. The cost is that of telling them, however many sessions there are.
         """
         hearers = [other for circle in self.circles_for(session.registered) for other in circle.hearers.values()]
-        partners = [self.sessions[peer_id] for peer_id in session.partners if peer_id in self.sessions]
+        partners = [other for peer_id in session.partners if (other := self.find(peer_id)) is not None]
         for partner in partners:
             partner.partners.discard(session.peer_id)
-        return hearers + [partner for partner in partners if partner.has_ext]
+        return hearers + [partner for partner in partners if partner.has_ext and not partner.is_parked]
 
     def deafen(self, session: Session) -> None:
         """Nothing reaches a session any more: it need not be told who leaves."""
@@ -220,6 +230,10 @@ class Roster:
         if len(circles) == 1:
             return circles[0]
         return (entry[2] for entry in merge(*(circle.entries() for circle in circles)))
+
+    def group_mains(self, root: str) -> Iterable[Session]:
+        """The mains of a group."""
+        return self._group_mains.get(root, ())
 
     def _homes(self, session: Session) -> Iterator[Circle]:
         root = session.root

@@ -11,16 +11,20 @@ from intercomd.core import events
 from intercomd.core.deliveries import Deliveries
 from intercomd.core.effects import Close
 from intercomd.core.flow import Flow
+from intercomd.core.kept import Kept
 from intercomd.core.lifetime import Lifetime
 from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
-from intercomd.core.queries import Queries
+from intercomd.core.parking import Parking
+from intercomd.core.queries import Queries, Query
 from intercomd.core.reads import Reads
 from intercomd.core.receipts import Receipts
 from intercomd.core.roster import Connection
 from intercomd.core.sends import Sends
+from intercomd.core.spooled import Spooled
 from intercomd.core.staging import Staging
 from intercomd.core.state import State
+from intercomd.core.waking import Waking
 from libintercom.wire import requests
 from libintercom.wire.answers import HealthOk
 from libintercom.wire.connection import BROKER_TABLE, OBSERVING, REGISTERED, UNREGISTERED
@@ -43,7 +47,10 @@ PROTOCOL_VERSION = 1
 # The longest id that an answer repeats: with every character escaped it still leaves room in a frame.
 _MAX_ECHOED_BYTES = 65_536
 # Requests of ours, allowed to those who negotiated them; anyone else said something unknown.
-_EXTENDED = ("stats", "dead_letters", "read", "read_response")
+_EXTENDED = (
+    *("stats", "dead_letters", "read", "read_response"),
+    *("park", "unpark", "wake_outcome", "fetch_reply", "ack_reply"),
+)
 _READS = ("read", "read_response")
 
 
@@ -56,12 +63,18 @@ class Router:
         self.deliveries = Deliveries(self.state, self.obligations)
         self.staging = Staging(self.state, self.obligations, self.deliveries)
         self.receipts = Receipts(self.state)
-        self.sends = Sends(self.state, self.obligations, self.deliveries, self.staging, self.receipts)
-        self.membership = Membership(self.state, self._settle_left)
-        self.queries = Queries(self.state, self.obligations)
+        self.parking = Parking(self.state, self.obligations, self.deliveries, Waking(self.state, self.obligations))
+        self.kept = Kept(self.state, self.obligations)
+        self.spooled = Spooled(self.state, self.parking, self.kept)
+        self.obligations.on_kept_end = self.kept.ask_ended
+        self.sends = Sends(
+            self.state, self.obligations, self.deliveries, self.staging, self.receipts, self.parking, self.kept
+        )
+        self.membership = Membership(self.state, self.parking, self._settle_left)
+        self.queries = Queries(self.state, self.obligations, self.kept)
         self.flow = Flow(self.state, self.membership, self.queries)
         self.reads = Reads(self.state, self.flow.charge_input)
-        self.lifetime = Lifetime(self.state, self.flow, self.staging)
+        self.lifetime = Lifetime(self.state, self.flow, self.staging, self.parking)
         self.lifetime.consider_idle()
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -168,7 +181,7 @@ class Router:
 
     def _query(self, connection: Connection, event: FrameReceived) -> None:
         frame = event.frame
-        if not isinstance(frame, requests.ListSessions | requests.Stats | requests.ListDeadLetters):
+        if not isinstance(frame, Query):
             raise TypeError(f"{frame!r} is no query")
         if self._is_echoable(connection, frame.request_id):
             self.flow.query(connection, frame)
@@ -209,6 +222,12 @@ class Router:
         if connection.session is not None:
             self.obligations.cancel(connection.session.peer_id, _as(event, requests.CancelAsk).message_id)
 
+    def _hear_main(self, connection: Connection, event: FrameReceived) -> None:
+        self.parking.hear(connection, event.frame)
+
+    def _acknowledge_reply(self, _connection: Connection, event: FrameReceived) -> None:
+        self.kept.acknowledge(_as(event, requests.AckReply))
+
     def _read(self, connection: Connection, event: FrameReceived) -> None:
         frame = _as(event, requests.Read)
         if self._is_echoable(connection, frame.request_id):
@@ -224,7 +243,7 @@ class Router:
 
     def _settle_left(self, session: Session) -> None:
         """What a leaving session asked, owes, staged and read ends, its questions first."""
-        self.obligations.leave(session.peer_id)
+        self.obligations.leave(session.peer_id, is_parked=self.parking.expects(session))
         self.staging.leave(session.peer_id)
         self.reads.leave(session.peer_id)
 
@@ -239,11 +258,17 @@ class Router:
         for token in event.tokens:
             self.deliveries.held(token)
 
-    def _stored(self, event: events.LetterStored) -> None:
-        self.state.letters.stored(event.letter_id)
+    def _stored(self, event: events.Stored) -> None:
+        self.spooled.stored(event)
+        self.lifetime.consider_idle()
 
     def _store_failed(self, event: events.StoreFailed) -> None:
-        self.state.letters.store_failed(event.letter_id, event.reason)
+        self.spooled.store_failed(event)
+        self.lifetime.consider_idle()
+
+    def _recover(self, event: events.Recovered) -> None:
+        self.spooled.recover(event)
+        self.lifetime.consider_idle()
 
     def _exhausted(self, _event: events.DescriptorsExhausted) -> None:
         self.flow.descriptors_exhausted()
@@ -286,6 +311,10 @@ class Router:
     def _stage_late(self, *key: str) -> None:
         self.staging.release((key[0], key[1], key[2]))
 
+    def _parked_late(self, child_id: str) -> None:
+        self.parking.expire(child_id)
+        self.lifetime.consider_idle()
+
     def _read_late(self, token: str) -> None:
         self.reads.time_out(token)
 
@@ -316,8 +345,9 @@ class Router:
         events.DeliveriesTaken: _take,
         events.DeliveriesHeld: _hold,
         events.OutputProgressed: _progress,
-        events.LetterStored: _stored,
+        events.Stored: _stored,
         events.StoreFailed: _store_failed,
+        events.Recovered: _recover,
         events.DescriptorsExhausted: _exhausted,
         events.StopRequested: _stop,
         events.StopCancelled: _stay,
@@ -337,6 +367,9 @@ class Router:
         requests.Ignored: _ignore,
         requests.Stats: _query,
         requests.ListDeadLetters: _query,
+        **dict.fromkeys((requests.Park, requests.Unpark, requests.WakeOutcome), _hear_main),
+        requests.FetchReply: _query,
+        requests.AckReply: _acknowledge_reply,
         requests.Read: _read,
         requests.ReadResponse: _respond_read,
     }
@@ -347,6 +380,9 @@ class Router:
         "late": _settle_late,
         "ask": _ask_late,
         "stage": _stage_late,
+        "parked": _parked_late,
+        "drain": lambda self, child_id: self.parking.retry_drain(child_id),
+        "kept": lambda self, asker_id, message_id: self.kept.expire(asker_id, message_id),
         "read": _read_late,
         "accept": _retry_accepting,
         "idle": _idle,

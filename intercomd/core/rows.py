@@ -53,6 +53,8 @@ class RowBytes:
         self.last_seen_ms = at_ms if session.last_seen is None else session.last_seen
         self.last_intercom_ms: float = session.last_intercom_activity or 0
         self.is_stalled = False
+        # Members that only a parked child's row has, as JSON; shown to those who negotiated ``ext:1``.
+        self._parked = b""
         self._heads: dict[tuple[bool, bool], bytes] = {}
         # The whole row as it is, for each kind of reader; empty when it changed since. Lists of thousands read these.
         self.plain = self.extended = b""
@@ -88,6 +90,12 @@ class RowBytes:
         self.is_stalled = is_stalled
         self._forget()
 
+    def park(self, queued: int, failure: dict[str, Any] | None) -> None:
+        """So much input waits for a parked child, and this became of waking it last (wire.md 9.5)."""
+        told = {"parked": True, "queuedInput": queued, **({"lastWakeFailure": failure} if failure else {})}
+        self._parked = b"," + encode_json(told)[1:-1]
+        self._forget()
+
     def render(self, *, is_extended: bool, is_guarded: bool = False) -> bytes:
         """The row's JSON object for a reader with ``ext:1``, with ``guardedDelivery:1``, both or neither."""
         if is_guarded:
@@ -116,9 +124,10 @@ class RowBytes:
             facts = self._facts(is_extended=is_extended, is_guarded=is_guarded)
             head = self._heads[is_extended, is_guarded] = encode_json(facts)[:-1]
         stalled = b',"stalled":true' if is_extended and self.is_stalled else b""
+        parked = self._parked if is_extended else b""
         seen = self.last_seen_ms
         times = f',"lastSeen":{seen},"lastActivity":{seen},"lastIntercomActivity":{self.last_intercom_ms}'
-        return b"%b%b%b}" % (head, times.encode(), stalled)
+        return b"%b%b%b%b}" % (head, times.encode(), stalled, parked)
 
     def _facts(self, *, is_extended: bool, is_guarded: bool) -> dict[str, Any]:
         session = self.session

@@ -13,6 +13,7 @@ from intercomd.core import guards, refusals
 from intercomd.core.asks import REPLIED, ask_of
 from intercomd.core.dedupe import Remembered, content_hash, message_key
 from intercomd.core.deliveries import Delivery
+from intercomd.core.kept import strip
 from intercomd.core.quotas import Excess
 from intercomd.core.roster import may_see
 from intercomd.core.staging import is_stageable, stage_key
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from intercomd.core.asks import Ask
     from intercomd.core.dedupe import MessageKey
     from intercomd.core.deliveries import Deliveries
+    from intercomd.core.kept import Kept
     from intercomd.core.obligations import Obligations
+    from intercomd.core.parking import Parking
     from intercomd.core.receipts import Receipts
     from intercomd.core.roster import Connection, Session
     from intercomd.core.staging import Staging
@@ -63,10 +66,18 @@ class Sends:
     """Judges and accepts sends on the shared state."""
 
     def __init__(
-        self, state: State, obligations: Obligations, deliveries: Deliveries, staging: Staging, receipts: Receipts
+        self,
+        state: State,
+        obligations: Obligations,
+        deliveries: Deliveries,
+        staging: Staging,
+        receipts: Receipts,
+        parking: Parking,
+        kept: Kept,
     ) -> None:
         self._state, self._obligations, self._receipts = state, obligations, receipts
         self._deliveries, self._staging = deliveries, staging
+        self._parking, self._kept = parking, kept
 
     def refuse_invalid(self, connection: Connection, message_id: str, size_bytes: int) -> None:
         """A send whose message breaks a rule: refused under its id, charged like any other."""
@@ -94,6 +105,15 @@ class Sends:
         excess = self._state.quotas.charge_send(connection.conn, self._state.turn.now, size_bytes)
         if excess is not None:
             return refusals.over_limit(message.id, frame.to, excess)
+        if message.reply_to is not None:
+            kept = self._kept.find(sender, frame)
+            if kept is not None:
+                return self._kept.take(kept, sender, message, message_bytes)
+        if message.reply_token is not None and sender.has_ext:
+            stripped = strip(message_bytes)
+            if stripped is None:
+                return refusals.refusal(message.id, "invalid_message", refusals.INVALID_FORMAT)
+            message_bytes = stripped
         recipient = self._find_recipient(connection, sender, frame)
         if isinstance(recipient, DeliveryFailed):
             return recipient
@@ -122,8 +142,8 @@ class Sends:
             found = resolve(to, self._indexes_of(sender), sender.peer_id)
             if found.kind != FOUND:
                 return None
-            recipient = roster.sessions[found.ids[0]]
-            if len(aims) < _MAX_AIMS and len(to) <= _MAX_AIM_CHARS:
+            recipient = roster.find(found.ids[0])
+            if recipient is not None and len(aims) < _MAX_AIMS and len(to) <= _MAX_AIM_CHARS:
                 aims[to] = recipient
         return recipient
 
@@ -145,7 +165,11 @@ class Sends:
         return True
 
     def _is_current(self, attempt: Attempt, known: Remembered) -> bool:
-        """Whether the recipient that a message went to is still there."""
+        """Whether the recipient that a message went to is still there, or the message still waits for it."""
+        if known.spooled is not None:
+            if known.spooled.is_over:
+                self._state.dedupe.forget(attempt.key)
+            return not known.spooled.is_over
         connection = self._state.roster.connections.get(known.recipient_conn)
         # Forgotten when its recipient left: the message may be needed again by whoever came instead.
         if connection is None or connection.session is None or connection.session.row.epoch != known.recipient_epoch:
@@ -161,6 +185,8 @@ class Sends:
             return refusals.refusal(attempt.message.id, "message_id_reuse", reason)
         if known.answer:
             self._deliveries.answer_again(attempt.sender, attempt.message.id, known.answer)
+        elif known.spooled is not None:
+            known.spooled.askers.append(attempt.sender.conn)
         else:
             self._deliveries.repeat(known.token, attempt.sender.conn)
         return None
@@ -183,8 +209,9 @@ class Sends:
             )
         excess = self._excess(attempt)
         if excess is not None:
-            return refusals.over_limit(message.id, attempt.to, excess)
-        if message.is_replace and is_stageable(message, recipient) and not self._staging.has_room_for(attempt):
+            code = "parked_full" if excess.rule.startswith("parked") else "recipient_full"
+            return refusals.over_limit(message.id, attempt.to, excess, code)
+        if message.is_replace and self._is_stageable(attempt) and not self._staging.has_room_for(attempt):
             return refusals.refusal(message.id, "stage_full", refusals.STAGE_FULL)
         return self._find_ask_fault(attempt) if message.expects_reply is True else None
 
@@ -195,6 +222,9 @@ class Sends:
             excess = quotas.pair_excess(sender.peer_id, recipient.peer_id, self._state.turn.now)
             if excess is not None:
                 return excess
+        if recipient.is_spooled:
+            room_bytes = len(attempt.sender_row) + len(attempt.message_bytes)
+            return self._parking.inputs.excess(self._parking.child_of(recipient), room_bytes)
         return quotas.recipient_excess(self._state.roster.connections[recipient.conn], attempt.size_bytes)
 
     def _find_ask_fault(self, attempt: Attempt) -> DeliveryFailed | None:
@@ -218,10 +248,24 @@ class Sends:
         if circle:
             return self._refuse_cycle(attempt, circle)
         attempt.ask = ask
-        return None
+        return self._find_kept_fault(attempt) if self._keeps_reply(attempt) else None
+
+    def _find_kept_fault(self, attempt: Attempt) -> DeliveryFailed | None:
+        asker_id, message = attempt.sender.peer_id, attempt.message
+        if self._kept.has_question(asker_id, message.id):
+            reason = f'Ask to "{refusals.clip(attempt.to)}": a reply is kept for its id; ask under a new id'
+            return refusals.refusal(message.id, "message_id_reuse", reason)
+        excess = self._kept.excess(asker_id)
+        return None if excess is None else refusals.over_limit(message.id, attempt.to, excess)
+
+    @staticmethod
+    def _keeps_reply(attempt: Attempt) -> bool:
+        """Whether the asker wants a late reply kept for it (wire.md 9.7)."""
+        message = attempt.message
+        return attempt.sender.has_ext and message.reply_token is not None and message.keep_reply_ms is not None
 
     def _refuse_cycle(self, attempt: Attempt, circle: list[str]) -> DeliveryFailed:
-        visible = {session.peer_id: session for session in map(self._state.roster.sessions.get, circle) if session}
+        visible = {session.peer_id: session for session in map(self._state.roster.find, circle) if session}
         shown = [
             session.registered.name or session.peer_id
             for session in visible.values()
@@ -241,20 +285,30 @@ class Sends:
             self._obligations.replace_thread(*stage_key(sender.peer_id, recipient.peer_id, message))
         if attempt.ask is not None:
             self._obligations.open(attempt.ask, sender)
+            if self._keeps_reply(attempt):
+                self._kept.open(attempt.ask, sender, recipient, message)
         self._acquaint(sender, recipient)
         if sender.dialect == SIBLING:
             self._receipts.remember(sender, recipient, message.id)
+        if recipient.is_spooled:
+            self._spool(attempt, known)
+            return
         if message.is_replace and not self._goes_out(attempt, known):
             return
         self._deliver(attempt, token, known)
 
     def _goes_out(self, attempt: Attempt, known: Remembered) -> bool:
         """Stage a replaceable message, or see to it that an older one of its thread does not arrive after it."""
-        if is_stageable(attempt.message, attempt.recipient):
+        if self._is_stageable(attempt):
             self._staging.stage(attempt, known)
             return False
         self._staging.supersede(attempt.sender.peer_id, attempt.recipient.peer_id, attempt.message)
         return True
+
+    @staticmethod
+    def _is_stageable(attempt: Attempt) -> bool:
+        """What goes through the spool is not staged: it waits long enough there."""
+        return not attempt.recipient.is_spooled and is_stageable(attempt.message, attempt.recipient)
 
     def _acquaint(self, sender: Session, recipient: Session) -> None:
         at_ms = self._state.turn.at_ms
@@ -263,9 +317,17 @@ class Sends:
         sender.partners.add(recipient.peer_id)
         recipient.partners.add(sender.peer_id)
 
+    def _spool(self, attempt: Attempt, known: Remembered) -> None:
+        """It waits in the spool: its recipient is parked, or older input is still on its way to it."""
+        child = self._parking.child_of(attempt.recipient)
+        parts = (attempt.sender_row, attempt.message_bytes)
+        self._parking.inputs.admit(attempt.sender, child, attempt.message, parts, known).ask = attempt.ask
+
     def _deliver(self, attempt: Attempt, token: int, known: Remembered) -> None:
         if attempt.ask is not None:
             attempt.ask.is_delivered = True
+        if attempt.answered is not None and attempt.answered.is_kept:
+            self._kept.answer_by_delivery(attempt.answered, token)
         delivery = Delivery(
             token=token,
             sender=attempt.sender,
@@ -278,6 +340,7 @@ class Sends:
             ask=attempt.ask,
             gauge="",
             askers=[attempt.sender.conn],
+            origin=self._kept if attempt.answered is not None and attempt.answered.is_kept else None,
         )
         self._deliveries.start(delivery, attempt.sender_row, attempt.message_bytes)
 

@@ -15,6 +15,7 @@ from intercomd.core.letters import Letters
 from intercomd.core.quotas import Quotas
 from intercomd.core.roster import Roster
 from intercomd.core.stage import Stage
+from intercomd.core.storing import Storing
 from intercomd.core.turn import Turn
 
 if TYPE_CHECKING:
@@ -35,4 +36,5 @@ class State:
         self.dedupe = Dedupe(limits)
         self.asks = Asks()
         self.stage = Stage(limits)
-        self.letters = Letters(limits, self.roster, self.turn, hello.incarnation)
+        self.storing = Storing(self.turn, hello.incarnation)
+        self.letters = Letters(limits, self.roster, self.turn, self.storing, hello.incarnation)

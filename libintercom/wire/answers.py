@@ -6,7 +6,17 @@ Owns what a broker may say. Does not own which client may hear it (``intercomd.c
 from __future__ import annotations
 
 from libintercom.errors import InvalidFrame
-from libintercom.wire.messages import BrokerHello, Candidate, DeadLetter, Message, Receipt, Row, list_of, nested
+from libintercom.wire.messages import (
+    REPLY_STATES,
+    BrokerHello,
+    Candidate,
+    DeadLetter,
+    Message,
+    Receipt,
+    Row,
+    list_of,
+    nested,
+)
 from libintercom.wire.reads import KINDS, NativeReceipt, Page, ReadError
 from libintercom.wire.record import Record, optional, parse_record, required
 from libintercom.wire.values import ANYTHING, BOOL, COUNT, LABEL, NUMBER, POSITIVE, STRING, is_hex64, one_of
@@ -161,6 +171,56 @@ class StatsResult(Answer):
     gauges: Any = required(ANYTHING)
 
 
+class Parked(Answer):
+    """A child is parked, or will be as soon as it leaves (wire.md 9.5)."""
+
+    type = "parked"
+    child_id: str = required(STRING)
+
+
+class ParkFailed(Answer):
+    """Nothing changed: ``not_your_child``, ``child_live``, ``limit``, ``has_input`` or ``store_failed``."""
+
+    type = "park_failed"
+    child_id: str = required(STRING)
+    code: str = required(STRING)
+
+
+class Unparked(Answer):
+    """A child is parked no more; ``dropped`` messages that waited for it became dead letters."""
+
+    type = "unparked"
+    child_id: str = required(STRING)
+    dropped: int = required(COUNT)
+
+
+class WakeRequest(Answer):
+    """Input waits for a parked child of this main; answered by ``wake_outcome`` with the same ``attempt``."""
+
+    type = "wake_request"
+    child_id: str = required(STRING)
+    message_id: str = required(STRING)
+    attempt: int = required(COUNT)
+
+
+class WakeFailedNotice(Answer):
+    """The session that this question waits for could not be woken: the wait is over, the question stands."""
+
+    type = "wake_failed"
+    message_id: str = required(STRING)
+    reason: str = required(STRING)
+
+
+class FetchedReply(Answer):
+    """What became of a kept ask: ``waiting``, ``replied`` (with the reply), ``expired`` or ``unknown``."""
+
+    type = "fetched_reply"
+    request_id: str = required(STRING)
+    state: str = required(one_of(*REPLY_STATES))
+    message: Any = optional(ANYTHING, default=None)
+    from_: Any = optional(ANYTHING, default=None, wire="from")
+
+
 class ReadRequest(Answer):
     """Somebody reads from this session; it answers with ``read_response`` under the same ``token``."""
 
@@ -206,6 +266,12 @@ _PARSED = (
     DeadLetterNotice,
     DeadLetters,
     StatsResult,
+    Parked,
+    ParkFailed,
+    Unparked,
+    WakeRequest,
+    WakeFailedNotice,
+    FetchedReply,
     ReadRequest,
     ReadResult,
 )

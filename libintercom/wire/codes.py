@@ -24,6 +24,7 @@ CODES = {
     "message_id_reuse": (False, True),
     "guard_invalid": (False, True),
     "guard_unsupported": (False, True),
+    "parked_full": (True, True),
     "guard_target": (False, True),
     "guard_ambiguous_root": (False, True),
     "guard_stale": (False, True),

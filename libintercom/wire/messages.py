@@ -33,6 +33,10 @@ RECEIPT_STATUSES = (
     "superseded",
     "cancellation_requested",
 )
+# How waking a parked child may end (wire.md 9.5).
+WAKE_OUTCOMES = ("started", "failed")
+# What a kept ask may have come to (wire.md 9.7).
+REPLY_STATES = ("waiting", "replied", "expired", "unknown")
 
 
 def nested(record: type[Record]) -> Rule:
@@ -128,6 +132,22 @@ def admit_labels(record: Record, dialect: str) -> dict[str, str]:
     return labels
 
 
+class ParkedRow(Record):
+    """What others see of a parked child that its main describes anew; absent members stay as they were last seen."""
+
+    cwd: str = required(LABEL)
+    model: str = required(LABEL)
+    name: str | None = optional(LABEL, default=None)
+    project_id: str | None = optional(HEX64, default=None)
+
+
+class WakeFailure(Record):
+    """The last time that waking a parked child failed. ``at_ms``: Unix milliseconds."""
+
+    reason: str = required(STRING)
+    at_ms: float = required(NUMBER)
+
+
 class Row(Record):
     """One session as others see it (``SessionInfo``). A superset that native and sibling clients accept."""
 
@@ -157,6 +177,9 @@ class Row(Record):
     incarnation: str | None = optional(STRING, default=None)
     stalled: bool | None = optional(BOOL, default=None)
     host: Host | None = optional(nested(Host), default=None)
+    parked: bool | None = optional(BOOL, default=None)
+    queued_input: int | None = optional(COUNT, default=None)
+    last_wake_failure: WakeFailure | None = optional(nested(WakeFailure), default=None)
     guarded_delivery: int | None = optional(COUNT, default=None)
     application_guard: str | None = optional(STRING, default=None)
 

@@ -6,10 +6,33 @@ Owns what a client may say. Does not own when it may say it (``connection``).
 from __future__ import annotations
 
 from libintercom.errors import InvalidFrame
-from libintercom.wire.messages import NATIVE, SIBLING, Message, Receipt, Registration, leniently, nested
+from libintercom.wire.messages import (
+    NATIVE,
+    SIBLING,
+    WAKE_OUTCOMES,
+    Message,
+    ParkedRow,
+    Receipt,
+    Registration,
+    leniently,
+    nested,
+)
 from libintercom.wire.reads import KINDS, LAST, NativeReceipt, Page, ReadError
 from libintercom.wire.record import ABSENT, Record, nullable, optional, parse_record, required
-from libintercom.wire.values import ANYTHING, BOOL, COUNT, LABEL, NUMBER, POSITIVE, STRING, is_number, js_trim, one_of
+from libintercom.wire.values import (
+    ANYTHING,
+    BOOL,
+    COUNT,
+    HEX32,
+    LABEL,
+    NUMBER,
+    POSITIVE,
+    STRING,
+    TEXT,
+    is_number,
+    js_trim,
+    one_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,6 +167,53 @@ class ListDeadLetters(Request):
     since_ms: float | None = optional(NUMBER, default=None)
 
 
+class Park(Request):
+    """A main says that a child of its group goes away, or is away, and will come back (wire.md 9.5).
+
+    ``run_id`` is the main's own name for the child's run: kept, never judged.
+    """
+
+    type = "park"
+    child_id: str = required(LABEL)
+    row: ParkedRow | None = optional(nested(ParkedRow), default=None)
+    run_id: str | None = optional(LABEL, default=None)
+
+
+class Unpark(Request):
+    """A parked child will not come back; ``discard`` gives up the input that waits for it."""
+
+    type = "unpark"
+    child_id: str = required(LABEL)
+    discard: bool = required(BOOL)
+
+
+class WakeOutcome(Request):
+    """What became of waking a child: the answer to ``wake_request``."""
+
+    type = "wake_outcome"
+    child_id: str = required(LABEL)
+    attempt: int = required(COUNT)
+    outcome: str = required(one_of(*WAKE_OUTCOMES))
+    reason: str | None = optional(TEXT, default=None)
+
+
+class FetchReply(Request):
+    """Look whether the reply to a kept ask has come (wire.md 9.7); whoever has the token may."""
+
+    type = "fetch_reply"
+    request_id: str = required(LABEL)
+    message_id: str = required(LABEL)
+    reply_token: str = required(HEX32)
+
+
+class AckReply(Request):
+    """A fetched reply is where it belongs: the broker may forget it."""
+
+    type = "ack_reply"
+    message_id: str = required(LABEL)
+    reply_token: str = required(HEX32)
+
+
 class Read(Request):
     """Read a session's last response (``ext:1``) or its receipt for a message (``receiptReads:1``), wire.md 9.4.
 
@@ -196,6 +266,11 @@ _PARSED = (
     CancelAsk,
     Stats,
     ListDeadLetters,
+    Park,
+    Unpark,
+    WakeOutcome,
+    FetchReply,
+    AckReply,
     Read,
     ReadResponse,
 )

@@ -179,6 +179,9 @@ _ANSWERS = {
     "stats": ("stats_result",),
     "dead_letters": ("dead_letters_result",),
     "read": ("read_result",),
+    "park": ("park_failed",),
+    "unpark": ("park_failed",),
+    "fetch_reply": ("fetched_reply",),
     "cancel_message": ("delivered", "delivery_failed"),
 }
 

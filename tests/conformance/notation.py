@@ -3,11 +3,11 @@
 Owns the short forms. What a client says: ``{"send": to, "id": …, "text"?: …, other members of the message}``, ``ask``
 (the same), ``list``, ``health``, ``stats``, ``letters`` (a request id), ``presence`` (its members), ``cancel`` (an
 ask), ``take_back`` (a message), ``read`` (a request id; a receipt's with a messageId), ``respond`` (a token),
-``register`` (kind, id, session) and ``"unregister"``. What it receives:
-``delivered``, ``queued``, ``failed`` (a message id), ``message`` (its id, ``from``: a connection), ``left`` (a
-connection), ``retired``, ``dead`` (a message id), ``sessions`` (a request id, ``rows``: connections in order),
-``question`` (what its token is called from now on), ``result`` (a request id, ``code``: it failed so).
-Anything else is a frame as it is.
+``park``, ``unpark``, ``woke`` (a child's ID), ``fetch``, ``ack`` (a kept ask), ``register`` (kind, id, session) and
+``"unregister"``. What it receives: ``delivered``, ``queued``, ``failed`` (a message id), ``message`` (its id,
+``from``: a connection), ``left`` (a connection), ``retired``, ``dead`` (a message id), ``sessions`` (a request id,
+``rows``: connections in order), ``parked``, ``wakes`` (a child's ID), ``fetched`` (a state), ``question`` (what its
+token is called from now on), ``result`` (a request id, ``code``: it failed so). Anything else is a frame as it is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 _REQUESTS = {"list": "list", "health": "health", "stats": "stats", "letters": "dead_letters"}
 _READS = {"read": ("read", "requestId"), "respond": ("read_response", "token")}
+_ABOUT_CHILDREN = {"park": "park", "unpark": "unpark", "woke": "wake_outcome"}
+_ABOUT_REPLIES = {"fetch": "fetch_reply", "ack": "ack_reply"}
 _CANCELS = {"cancel": "cancel_ask", "take_back": "cancel_message"}
 
 
@@ -57,6 +59,13 @@ def said(frame: Any, conn: str) -> Any:
 
 
 def _said_about_message(frame: Any) -> Any:
+    for word, kind in _ABOUT_CHILDREN.items():
+        if word in frame:
+            return {"type": kind, "childId": frame[word], **_without(frame, word)}
+    for word, kind in _ABOUT_REPLIES.items():
+        if word in frame:
+            request = {"requestId": "f"} if word == "fetch" else {}
+            return {"type": kind, "messageId": frame[word], **request, **_without(frame, word)}
     for word, kind in _CANCELS.items():
         if word in frame:
             return {"type": kind, "messageId": frame[word]}
@@ -129,6 +138,18 @@ def _sessions(request_id: str, rest: dict[str, Any]) -> dict[str, Any]:
     return {"type": "sessions", "requestId": request_id, "sessions": rows, **rest}
 
 
+def _parked(child: str, rest: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "park_failed" if "code" in rest else "parked", "childId": child, **rest}
+
+
+def _wakes(child: str, rest: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "wake_request", "childId": child, **rest}
+
+
+def _fetched(state: str, rest: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "fetched_reply", "requestId": "f", "state": state, **rest}
+
+
 def _question(token: str, rest: dict[str, Any]) -> dict[str, Any]:
     return {"type": "read_request", "token": f"<as:{token}>", "kind": _kind_of_read(rest), **rest}
 
@@ -149,6 +170,9 @@ _RECEIVED = {
     "retired": _retired,
     "dead": _dead,
     "sessions": _sessions,
+    "parked": _parked,
+    "wakes": _wakes,
+    "fetched": _fetched,
     "question": _question,
     "result": _result,
 }

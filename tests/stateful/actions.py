@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 from intercomd.core import events
 from libintercom.wire import requests
+from tests.stateful.cast import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.stateful.world import World
+
+
+# The token of every kept ask of the play: their message IDs tell them apart.
+_TOKEN = "0123456789abcdef" * 2
 
 
 @dataclass(frozen=True)
@@ -224,9 +229,61 @@ def spools(mode: str) -> Action:
 
 def answers_letters(*, is_stored: bool) -> Action:
     def perform(world: World) -> bool:
-        return bool(world.letters) and world.step(*world.store_answers(is_stored=is_stored))
+        return bool(world.unstored) and world.step(*world.store_answers(is_stored=is_stored))
 
-    return Action("letters are stored" if is_stored else "letters are not stored", "", perform)
+    return Action("what waits is stored" if is_stored else "what waits is not stored", "", perform)
+
+
+def parks(who: str, child: str) -> Action:
+    frame = requests.Park(child_id=PARTS[child].peer_id)
+    return Action(f"{who} parks {child}", who, lambda world: _told(world, who, frame))
+
+
+def unparks(who: str, child: str, *, discard: bool) -> Action:
+    frame = requests.Unpark(child_id=PARTS[child].peer_id, discard=discard)
+    shown = " and gives up its input" if discard else ""
+    return Action(f"{who} unparks {child}{shown}", who, lambda world: _told(world, who, frame))
+
+
+def wakes(who: str, child: str, outcome: str) -> Action:
+    """A main answers the last try of waking a child."""
+
+    def perform(world: World) -> bool:
+        attempt = world.router.parking.attempt_of(PARTS[child].peer_id)
+        frame = requests.WakeOutcome(child_id=PARTS[child].peer_id, attempt=attempt, outcome=outcome)
+        return attempt > 0 and _told(world, who, frame)
+
+    return Action(f"waking {child} {outcome}", who, perform)
+
+
+def keeps(who: str, to: str, **members: object) -> Action:
+    """An ask whose reply is kept for a minute."""
+    kept: dict[str, object] = {"keep_reply_ms": 60_000, "reply_token": _TOKEN, **members}
+    return Action(f"{who} asks {to} for keeps", who, lambda world: world.send(who, to, "q", expects_reply=True, **kept))
+
+
+def fetches(who: str) -> Action:
+    def perform(world: World) -> bool:
+        questions = world.router.kept.questions()
+        frame = requests.FetchReply(
+            request_id="f", message_id=questions[0][1] if questions else "m", reply_token=_TOKEN
+        )
+        return _told(world, who, frame)
+
+    return Action(f"{who} fetches", who, perform)
+
+
+def acknowledges(who: str) -> Action:
+    def perform(world: World) -> bool:
+        questions = world.router.kept.questions()
+        frame = requests.AckReply(message_id=questions[0][1] if questions else "m", reply_token=_TOKEN)
+        return _told(world, who, frame)
+
+    return Action(f"{who} acknowledges", who, perform)
+
+
+def restarts() -> Action:
+    return Action("the broker is killed and started again", "", lambda world: world.restart())
 
 
 def stops() -> Action:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from intercomd.core import effects, events
+from intercomd.core.dedupe import message_key
+from intercomd.core.refusals import KEPT, PARKED
 from libintercom.wire import requests
 from libintercom.wire.codec import INCOMING_OVERHEAD_BYTES
 from tests.stateful.watch import ACKS, Watch, named
@@ -52,7 +54,10 @@ class OneAnswer(Watch):
 
     def rest(self, world: World) -> None:
         # What a connection said that is being ended needs no answer.
-        owing = {conn: owed for conn, owed in self.owed.items() if owed and world.present(conn)}
+        # What is being stored is answered when that is done.
+        storing = {effect.item.read().get("id") for effect in world.unstored}
+        open_ids = {conn: owed.keys() - storing for conn, owed in self.owed.items()}
+        owing = {conn: owed for conn, owed in open_ids.items() if owed and world.present(conn)}
         self.require(not owing, f"sends without an answer: {owing}")
 
     def _owe(self, conn: int, message_id: str) -> None:
@@ -147,6 +152,7 @@ class Quotas(Watch):
         self.conn_of: dict[int, int] = {}
         self.pairs: dict[tuple[str, int], list[float]] = {}
         self.passed: dict[int, int] = {}
+        self.spooled: set[tuple[str, str]] = set()
 
     def event(self, world: World, event: Event) -> None:
         if isinstance(event, events.DeliveriesTaken):
@@ -159,6 +165,7 @@ class Quotas(Watch):
             self.passed[event.conn] = self.passed.get(event.conn, 0) + 1
 
     def effect(self, world: World, effect: Effect) -> None:
+        self.spooled |= world.stored_ids("input")
         if isinstance(effect, effects.Deliver):
             size = INCOMING_OVERHEAD_BYTES + len(effect.sender) + len(effect.message)
             self.waiting.setdefault(effect.conn, {})[effect.token] = size
@@ -169,8 +176,8 @@ class Quotas(Watch):
 
     def _count_pair(self, world: World, effect: effects.Deliver) -> None:
         sender_id, message_id = named(effect)
-        if message_id.endswith(("r", "s")):
-            # The first reply to a live ask is exempt, and a staged message was counted when it came.
+        if message_id.endswith(("r", "s")) or (sender_id, message_id) in self.spooled:
+            # The first reply to a live ask is exempt; a staged or spooled message was counted when it came.
             return
         limits = world.router.state.limits
         times = self.pairs.setdefault((sender_id, effect.conn), [])
@@ -209,6 +216,9 @@ class Balance(Watch):
         self._check(world)
         held, there = world.router.state.counters.held, len(world.router.state.stage)
         self.require(held["staged"] == there, f"{held['staged']} counted as staged, {there} are")
+        for gauge, kind in (("parked", "input"), ("kept", "reply")):
+            stored = len(world.stored_ids(kind))
+            self.require(held[gauge] == stored, f"{held[gauge]} counted as {gauge}, {stored} are stored")
 
     def _check(self, world: World) -> None:
         counts, held = world.router.state.counters.counts, world.router.state.counters.held
@@ -219,3 +229,58 @@ class Balance(Watch):
     def end(self, world: World) -> None:
         held = world.router.state.counters.held
         self.require(not any(held.values()), f"something is held for nobody: {held}")
+
+
+class Survival(Watch):
+    """What was accepted into the spool is in it until it arrived, died or was fetched, and then it is not.
+
+    So a broker that is killed at any moment loses nothing of it, and brings nothing a second time.
+    """
+
+    name = "survival"
+
+    def __init__(self) -> None:
+        self.admitted: set[tuple[str, str]] = set()
+        self.on_its_way: dict[int, tuple[str, str]] = {}
+
+    def survive(self) -> Watch:
+        after = Survival()
+        after.admitted = self.admitted
+        return after
+
+    def event(self, world: World, event: Event) -> None:
+        if isinstance(event, events.DeliveriesTaken):
+            self.admitted -= {self.on_its_way.pop(token) for token in event.tokens}
+        elif isinstance(event, events.FrameReceived) and isinstance(event.frame, requests.AckReply):
+            kept = world.router.kept.of_token(event.frame.reply_token, event.frame.message_id)
+            if kept is not None and kept.reply is not None and kept.reply.is_stored:
+                self.admitted.discard((kept.reply.author.peer_id, kept.reply.message_id))
+
+    def effect(self, world: World, effect: Effect) -> None:
+        if isinstance(effect, effects.Deliver):
+            self.on_its_way[effect.token] = named(effect)
+        elif isinstance(effect, effects.Store) and effect.item.kind == "letter":
+            letter = effect.item.read()["letter"]
+            self.admitted.discard((letter["senderId"], letter["messageId"]))
+        elif isinstance(effect, effects.Write) and getattr(effect.frame, "reason", "") in (PARKED, KEPT):
+            part = world.part_of(effect.conn)
+            message_id = effect.frame.message_id  # type: ignore[attr-defined]
+            assert part
+            # Said again of one that came or died since, it is no promise any more.
+            if (part.peer_id, message_id) in world.stored_ids("input", "reply") or not self._is_again(world, effect):
+                self.admitted.add((part.peer_id, message_id))
+
+    @staticmethod
+    def _is_again(world: World, effect: effects.Write) -> bool:
+        """Whether this is the answer to a message that went to its recipient already."""
+        part = world.part_of(effect.conn)
+        known = part and world.router.state.dedupe.find(
+            message_key(part.peer_id, effect.frame.message_id),  # type: ignore[attr-defined]
+            world.now,
+        )
+        return bool(known and known.spooled is None)
+
+    def rest(self, world: World) -> None:
+        stored = world.stored_ids("input", "reply")
+        self.require(not self.admitted - stored, f"{self.admitted - stored} would be lost with the broker")
+        self.require(not stored - self.admitted, f"{stored - self.admitted} would come again after a restart")

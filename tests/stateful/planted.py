@@ -15,13 +15,17 @@ from intercomd.core import effects
 from intercomd.core.counters import Counters
 from intercomd.core.deadlines import Deadlines
 from intercomd.core.dedupe import Dedupe
-from intercomd.core.deliveries import Deliveries
+from intercomd.core.deliveries import ANSWERED_KEPT, ANSWERED_PARKED, Deliveries, acknowledgement
+from intercomd.core.inputs import Inputs
+from intercomd.core.kept import Kept
 from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
+from intercomd.core.parking import Parking
 from intercomd.core.quotas import Quotas
 from intercomd.core.roster import Roster
 from intercomd.core.router import Router
 from intercomd.core.stage import Stage
+from intercomd.core.storing import Storing
 from libintercom.wire.answers import DeliveryFailed, SessionLeft
 
 if TYPE_CHECKING:
@@ -143,6 +147,58 @@ def _except_for(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return wrap
 
 
+def _believe_unstored(original: Callable[..., Any]) -> Callable[..., Any]:
+    def admit(self: Inputs, *arguments: Any) -> Any:
+        waiting = original(self, *arguments)
+        for conn, session in self._take_askers(waiting):
+            self._state.turn.write(conn, acknowledgement(session, waiting.message_id, ANSWERED_PARKED))
+        return waiting
+
+    return admit
+
+
+def _forget_lost(original: Callable[..., Any]) -> Callable[..., Any]:
+    def lost(self: Inputs, token: int) -> None:
+        self._state.storing.forget(self._by_token[token][1].key)
+        original(self, token)
+
+    return lost
+
+
+def _park_as_main(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A child that is away is listed among the mains."""
+
+    def leave(self: Parking, session: Any) -> None:
+        original(self, session)
+        listed = self._state.roster.parked.get(session.peer_id)
+        if listed is not None:
+            self._state.roster.mains.add(listed)
+
+    return leave
+
+
+def _lift_barrier(original: Callable[..., Any]) -> Callable[..., Any]:
+    def drain(self: Inputs, child: Any) -> None:
+        original(self, child)
+        if child.live is not None:
+            child.live.is_spooled = False
+
+    return drain
+
+
+def _believe_unkept(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A reply is told to be kept as soon as it comes."""
+
+    def take(self: Kept, kept: Any, sender: Any, message: Any, raw: bytes) -> Any:
+        refusal = original(self, kept, sender, message, raw)
+        if refusal is None and kept.reply is not None and not kept.reply.is_stored:
+            for conn, session in self._take_askers(kept.reply):
+                self._state.turn.write(conn, acknowledgement(session, message.id, ANSWERED_KEPT))
+        return refusal
+
+    return take
+
+
 MAIN_WATCHES = "a main and another's child"
 PLANTS = (
     Plant("an ask outlives its asker", "one end", "asks", Obligations, "leave", _nothing),
@@ -161,6 +217,15 @@ PLANTS = (
     Plant("a pair may talk without end", "quotas", "budgets", Quotas, "pair_excess", _nothing),
     Plant("a session may send without end", "quotas", "budgets", Quotas, "charge_send", _nothing),
     Plant("the stage has no end", "quotas", "stage", Stage, "has_room_for", _always(answer=True)),
+    Plant("input is promised before it is stored", "survival", "parking", Inputs, "admit", _believe_unstored),
+    Plant("what arrived stays in the spool", "survival", "parking", Storing, "forget", _nothing),
+    Plant("what was not taken is forgotten", "survival", "draining", Inputs, "lost", _forget_lost),
+    Plant("a reply is promised before it is stored", "survival", "kept", Kept, "take", _believe_unkept),
+    Plant("what comes new overtakes what waits", "order", "draining", Inputs, "drain", _lift_barrier),
+    Plant("lost input waits no more", "balance", "draining", Inputs, "lost", _nothing),
+    Plant("a parking has no end", "deadlines", "parking", Parking, "expire", _nothing),
+    Plant("a kept ask has no end", "deadlines", "kept", Kept, "expire", _nothing),
+    Plant("another group sees a parked child", "visibility", "parking", Parking, "leave", _park_as_main),
     Plant("a gauge is not lowered", "balance", "kernel", Counters, "move", _keep_gauge),
     Plant("a deadline outlives its ask", "deadlines", "asks", Deadlines, "clear", _except_for("ask")),
     Plant("a staged message has no deadline", "deadlines", "stage", Deadlines, "set", _except_for("stage")),

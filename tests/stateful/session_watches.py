@@ -40,7 +40,8 @@ class Visibility(Watch):
         viewer = world.present(effect.conn)
         shown = [found[1].decode() for row in effect.rows if (found := ID.search(row))]
         self._require_visible(world, effect.conn, shown, "a list")
-        visible = {key for key in world.registered if viewer and viewer.may_see(PARTS[key])}
+        parked = {BY_ID[peer_id].key for peer_id in world.router.state.roster.parked}
+        visible = {key for key in world.registered | parked if viewer and viewer.may_see(PARTS[key])}
         listed = {BY_ID[peer_id].key for peer_id in shown}
         self.require(listed == visible, f"{viewer} sees {sorted(listed)}, may see {sorted(visible)}")
 
@@ -52,7 +53,7 @@ class Visibility(Watch):
 
 def _mentioned(frame: Any) -> list[str]:
     """Every peer id that a frame names."""
-    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id")]
+    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id", "child_id")]
     offered = [*(getattr(frame, "candidates", None) or ()), *(getattr(frame, "nearest", None) or ())]
     ids += [candidate.id for candidate in offered]
     # What stands in quotes is what the sender itself said.
@@ -105,7 +106,7 @@ class OneEnd(Watch):
 
 
 # Judged by rules of their own: idle exit, what is owed late, and accepting again.
-_OTHERWISE = ("idle", "late", "accept")
+_OTHERWISE = ("idle", "late", "accept", "drain")
 
 
 class Deadlines(Watch):
@@ -133,6 +134,8 @@ class Deadlines(Watch):
         state = world.router.state
         expected: set[tuple[Any, ...]] = {("ask", *ask.key) for ask in state.asks if ask.is_waiting}
         expected |= {("stage", *key) for key in state.stage.all_keys()}
+        expected |= {("parked", peer_id) for peer_id in state.roster.parked}
+        expected |= {("kept", *question) for question in world.router.kept.questions()}
         for key, conn in world.conns.items():
             if key not in world.registered:
                 expected.add(("register", conn))
@@ -145,9 +148,10 @@ class Deadlines(Watch):
         return expected
 
     def _check_idle(self, world: World) -> None:
-        if world.registered or self.is_stopping or world.has_stop_waiting:
+        is_needed = world.registered or world.stored_ids("input")
+        if is_needed or self.is_stopping or world.has_stop_waiting:
             is_set = ("idle",) in world.router.state.deadlines
-            self.require(not is_set, "an idle exit is due although somebody is here or a stop is under way")
+            self.require(not is_set, "an idle exit is due although the broker is needed or a stop is under way")
 
     def _check_accepting(self, world: World) -> None:
         unregistered = len(world.conns.keys() - world.registered)
@@ -169,6 +173,8 @@ class LeftOnce(Watch):
         self.told: list[tuple[str, str]] = []
         # Nothing reaches them: they need not be told.
         self.lost: set[str] = set()
+        # Children that were listed as parked when nothing happened any more.
+        self.parked: set[str] = set()
 
     def event(self, world: World, event: Event) -> None:
         if isinstance(event, events.ConnectionsLost):
@@ -176,7 +182,7 @@ class LeftOnce(Watch):
         is_closed = isinstance(event, events.ConnectionClosed)
         is_unregistered = isinstance(event, events.FrameReceived) and isinstance(event.frame, requests.Unregister)
         part = world.present(event.conn) if is_closed or is_unregistered else None
-        if part:
+        if part and not world.is_to_be_parked(part):
             others = {key for key in world.registered if key != part.key and PARTS[key].may_see(part)}
             self.leaving.append((part.peer_id, others))
 
@@ -187,6 +193,7 @@ class LeftOnce(Watch):
             self.told.append((effect.frame.session_id, hearer.key))  # type: ignore[attr-defined]
 
     def rest(self, world: World) -> None:
+        self._note_unparked(world)
         self.require(len(set(self.told)) == len(self.told), f"told twice: {self.told}")
         allowed = {(peer_id, key) for peer_id, others in self.leaving for key in others}
         wanted = {(peer_id, key) for peer_id, key in allowed if self._must_hear(key) and key not in self.lost}
@@ -196,6 +203,15 @@ class LeftOnce(Watch):
         self.leaving.clear()
         self.told.clear()
         self.lost.clear()
+
+    def _note_unparked(self, world: World) -> None:
+        """Who is listed as parked no more, and is not here, left by that."""
+        roster = world.router.state.roster
+        for peer_id in self.parked - roster.parked.keys() - roster.sessions.keys():
+            part = BY_ID[peer_id]
+            others = {key for key in world.registered if key != part.key and PARTS[key].may_see(part)}
+            self.leaving.append((peer_id, others))
+        self.parked = set(roster.parked)
 
     @staticmethod
     def _must_hear(key: str) -> bool:

@@ -48,6 +48,10 @@ class Watch:
     def end(self, world: World) -> None:
         """Everybody has left and all deadlines have fired."""
 
+    def survive(self) -> Watch:
+        """The broker was killed and another one began: what of this watch looks at that."""
+        return type(self)()
+
     def require(self, holds: object, what: str) -> None:
         if not holds:
             raise Violation(self.name, what)

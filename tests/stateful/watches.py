@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.stateful.message_watches import Balance, OneAnswer, Order, Quotas, TakenFirst
+from tests.stateful.message_watches import Balance, OneAnswer, Order, Quotas, Survival, TakenFirst
 from tests.stateful.session_watches import Deadlines, LeftOnce, OneEnd, Visibility
 
-WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Balance, OneEnd, Deadlines, LeftOnce)
+WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Survival, Balance, OneEnd, Deadlines, LeftOnce)

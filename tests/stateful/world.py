@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from intercomd.core import events
+from intercomd.core.router import Router
 from libintercom.wire.frames import encode_json
 from libintercom.wire.messages import Content, Message
 from libintercom.wire.record import dump_record
@@ -17,12 +18,12 @@ from libintercom.wire.requests import Send
 from tests.stateful.cast import PARTS, Part, registration
 from tests.stateful.watches import WATCHES
 from tests.support.conversation import fake_uuid
-from tests.support.rig import Rig
+from tests.support.fake_listener import FakeListener
+from tests.support.rig import HELLO, Rig
 
 if TYPE_CHECKING:
     from intercomd.core.effects import Effect
     from intercomd.core.events import Event
-    from intercomd.core.router import Router
     from libintercom.wire.requests import Request
     from tests.stateful.actions import Action
     from tests.stateful.watch import Watch
@@ -60,6 +61,7 @@ class World(Rig):
         self.has_stop_waiting = self.is_stop_cancellable = False
         self._parts: dict[int, str] = {}
         self._last_conn = 0
+        self._lives = 1
         self._said = dict.fromkeys(PARTS, 0)
         self._joined = dict.fromkeys(PARTS, 0)
         # The last message of each part (to, id, members), and the last question that each was asked by each.
@@ -87,6 +89,16 @@ class World(Rig):
     def perform(self, action: Action) -> bool:
         """One step of an alphabet; False when it cannot be done just now."""
         return action.perform(self)
+
+    def is_to_be_parked(self, part: Part) -> bool:
+        """Whether a part that leaves now was parked before: by what its main was told, or by input that waits."""
+        session = self.router.state.roster.sessions.get(part.peer_id)
+        return session is not None and self.router.parking.expects(session)
+
+    def stored_ids(self, *kinds: str) -> set[tuple[str, str]]:
+        """Author and ID of every message of these kinds that the spool keeps."""
+        facts = [item.read() for item in self.kept_items.values() if item.kind in kinds]
+        return {(fact["sender"], fact["id"]) for fact in facts}
 
     # Stepping: each returns whether it could be done.
 
@@ -147,6 +159,19 @@ class World(Rig):
         ends = [events.ConnectionClosed(conn, "writing failed") for conn in conns]
         return self.step(events.ConnectionsLost(tuple(conns)), *ends)
 
+    def restart(self) -> bool:
+        """The broker is killed, and another one finds what the spool kept; everybody has to come again."""
+        if self.exit:
+            return False
+        self._lives += 1
+        state = self.router.state
+        hello = HELLO.replace(incarnation=f"incarnation-{self._lives}")
+        self.router, self.listener = Router(state.limits, hello, self.at_ms, self.now), FakeListener()
+        self.unstored, self.last = [], {}
+        self.conns, self.registered, self.has_stop_waiting = {}, set(), False
+        self.watches = [watch.survive() for watch in self.watches]
+        return self.step(events.Recovered(tuple(self.kept_items.values())))
+
     def wait(self) -> bool:
         """Nothing happens until the next deadline."""
         deadline = self.router.next_deadline()
@@ -192,8 +217,9 @@ class World(Rig):
         held = tuple(state.counters.held.values()), tuple(state.counters.counts.values())
         waiting = state.deadlines.keys()
         due = tuple(sorted(str(key[0]) for key in waiting))
-        around = (self.spool, len(self.letters), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
-        return sessions, asks, shown, held, due, around, tuple(sorted(map(repr, state.stage.all_keys())))
+        around = (self.spool, len(self.unstored), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
+        away = tuple(sorted(state.roster.parked)), tuple(sorted(item.kind for item in self.kept_items.values()))
+        return sessions, asks, shown, held, due, around, away, tuple(sorted(map(repr, state.stage.all_keys())))
 
     # What the rig runs.
 

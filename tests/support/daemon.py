@@ -71,6 +71,8 @@ class Daemon:
     ) -> subprocess.Popen[bytes]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         chosen = {**kept, "PYTHONPATH": str(ROOT), "PI_INTERCOM_RUNTIME_DIR": self.directory, **environment}
+        # What it keeps goes with the test, not into the user's state folder.
+        chosen.setdefault("PI_INTERCOM_SPOOL", f"{self.directory}/state/spool.sqlite")
         command = [*prefix, sys.executable, "-m", "intercomd", "serve", "--report-fd", str(report_fd), *arguments]
         with open(self.stdout_path, "ab") as stdout, open(self.stderr_path, "ab") as stderr:
             return subprocess.Popen(

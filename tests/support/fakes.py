@@ -9,13 +9,15 @@ import heapq
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from intercomd.core.events import LetterStored, StoreFailed
+from intercomd.core.effects import Store
+from intercomd.core.events import Recovered, Stored, StoreFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from intercomd.core.effects import StoreLetter
-    from intercomd.core.events import Event
+    from intercomd.core.effects import Forget
+    from intercomd.core.items import Item
+    from intercomd.ports import Report
 
 
 class FakeTimer:
@@ -83,17 +85,32 @@ class FakeClock:
 
 
 class FakeSpool:
-    """A spool that stores, or with ``failure`` does not."""
+    """A spool that stores at once, or with ``failure`` does not; started again it still has what it stored."""
 
     def __init__(self) -> None:
-        self.stored: list[str] = []
+        self.items: dict[str, Item] = {}
         self.failure = ""
+        self.is_closed = False
+        self._report: Report | None = None
 
-    def store(self, effect: StoreLetter) -> Event:
-        if self.failure:
-            return StoreFailed(effect.letter.id, self.failure)
-        self.stored.append(effect.letter.id)
-        return LetterStored(effect.letter.id)
+    def start(self, report: Report) -> None:
+        self._report = report
+        if self.items:
+            report([Recovered(tuple(self.items.values()))])
+
+    def apply(self, effect: Store | Forget) -> None:
+        assert self._report, "a spool is started first"
+        if not isinstance(effect, Store):
+            self.items.pop(effect.key, None)
+        elif self.failure:
+            self._report([StoreFailed(effect.item.key, self.failure)])
+        else:
+            self.items[effect.item.key] = effect.item
+            self._report([Stored(effect.item.key)])
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._report = None
 
 
 class FakeLog:

@@ -17,6 +17,7 @@ from tests.support.fake_listener import FakeListener
 if TYPE_CHECKING:
     from intercomd.core.effects import Effect
     from intercomd.core.events import Event
+    from intercomd.core.items import Item
     from tests.support.matching import Json
 
 # Where the monotonic and the wall clock stand at the beginning; far apart, so that mixing them up shows.
@@ -31,9 +32,10 @@ HELLO = BrokerHello(
 )
 
 
-def make_router(now: float = START_S, **limits: Json) -> Router:
-    """A router with a fixed hello; ``limits`` differ from the defaults."""
-    return Router(Limits(**limits), HELLO, START_AT_MS, now)
+def make_router(now: float = START_S, incarnation: str = "", **limits: Json) -> Router:
+    """A router with a fixed hello, or that of another ``incarnation``; ``limits`` differ from the defaults."""
+    hello = HELLO.replace(incarnation=incarnation) if incarnation else HELLO
+    return Router(Limits(**limits), hello, START_AT_MS, now)
 
 
 class Rig:
@@ -46,7 +48,10 @@ class Rig:
         self.log: list[effects.Log] = []
         self.exit: effects.Exit | None = None
         self.spool = "stores"
-        self.letters: list[effects.StoreLetter] = []
+        # What the spool was given and has not answered for, and what it keeps.
+        self.unstored: list[effects.Store] = []
+        self.kept_items: dict[str, Item] = {}
+        self._void: set[str] = set()
         # What the endpoint does when it is to be given up: "releases" it, or "waits" for an event by hand.
         self.endpoint = "releases"
         self._queue: deque[Event] = deque()
@@ -96,8 +101,11 @@ class Rig:
         """Hand one effect to the fake it is for."""
         if isinstance(effect, effects.Log):
             self.log.append(effect)
-        elif isinstance(effect, effects.StoreLetter):
-            self.letters.append(effect)
+        elif isinstance(effect, effects.Forget):
+            # What was asked for before it happens before it.
+            self._forget(effect.key)
+        elif isinstance(effect, effects.Store):
+            self.unstored.append(effect)
             if self.spool != "waits":
                 self._queue.extend(self.store_answers(is_stored=self.spool == "stores"))
         elif isinstance(effect, effects.Exit):
@@ -108,9 +116,15 @@ class Rig:
                 self._queue.append(events.EndpointReleased())
 
     def store_answers(self, *, is_stored: bool) -> list[Any]:
-        """What the spool says about every letter it was given and has not answered for."""
-        waiting, self.letters = self.letters, []
-        ids = [effect.letter.id for effect in waiting]
-        if is_stored:
-            return [events.LetterStored(letter_id) for letter_id in ids]
-        return [events.StoreFailed(letter_id, "disk full") for letter_id in ids]
+        """What the spool says about everything it was given and has not answered for."""
+        waiting, self.unstored = self.unstored, []
+        if not is_stored:
+            return [events.StoreFailed(effect.item.key, "disk full") for effect in waiting]
+        kept = [effect.item for effect in waiting if effect.item.key not in self._void]
+        self.kept_items.update((item.key, item) for item in kept)
+        return [events.Stored(effect.item.key) for effect in waiting]
+
+    def _forget(self, key: str) -> None:
+        self.kept_items.pop(key, None)
+        if any(effect.item.key == key for effect in self.unstored):
+            self._void.add(key)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from intercomd.core import effects, events
+from intercomd.core.items import Item
 from intercomd.shell import LAG_S, Shell
-from libintercom.wire.messages import DeadLetter
 from tests.support.fakes import FakeClock, FakeLog, FakeSpool
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from intercomd.core.effects import Effect
     from intercomd.core.events import Event
 
-LETTER = DeadLetter(id="d1", sender_id="s", recipient_id="r", message_id="m", reason="expired", at_ms=1)
+ITEM = Item(key="d1", kind="letter", facts=b"{}")
 
 
 class Core:
@@ -157,9 +157,9 @@ def test_events_pushed_within_a_turn_wait_for_their_place() -> None:
 
 def test_a_store_answers_within_the_turn() -> None:
     stage = Stage()
-    stage.on(events.ConnectionClosed, effects.StoreLetter(LETTER))
+    stage.on(events.ConnectionClosed, effects.Store(ITEM))
     stage.shell.push([closed(1)])
-    assert stage.core.events[-1] == events.LetterStored("d1")
+    assert stage.core.events[-1] == events.Stored("d1")
     stage.spool.failure = "disk full"
     stage.shell.push([closed(1)])
     assert stage.core.events[-1] == events.StoreFailed("d1", "disk full")

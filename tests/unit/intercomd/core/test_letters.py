@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from intercomd.core.effects import Log, StoreLetter, Write
+from intercomd.core.effects import Log, Store, Write
 from intercomd.core.letters import Letters
 from intercomd.core.limits import Limits
 from intercomd.core.roster import Roster, Session
 from intercomd.core.rows import RowBytes
+from intercomd.core.storing import Storing
 from intercomd.core.turn import Turn
 from libintercom.wire.answers import DeadLetterNotice
 from libintercom.wire.codec import encode
@@ -26,7 +27,7 @@ class Desk:
 
     def __init__(self, *, has_ext: bool = True, **limits: float) -> None:
         self.turn, self.roster = Turn(0.0, AT_MS), Roster()
-        self.letters = Letters(Limits(**limits), self.roster, self.turn, "life-1")
+        self.letters = Letters(Limits(**limits), self.roster, self.turn, Storing(self.turn, "life-1"), "life-1")
         row = Registration(cwd="/", model="m")
         self.sender = Session(1, "a", row, RowBytes("a", row, "epoch", AT_MS), has_ext=has_ext)
         self.roster.join(self.sender)
@@ -37,7 +38,7 @@ class Desk:
         return self
 
     def letter_ids(self) -> list[str]:
-        return [effect.letter.id for effect in self.turn.effects if isinstance(effect, StoreLetter)]
+        return [effect.item.key for effect in self.turn.effects if isinstance(effect, Store)]
 
     def ids(self, since_ms: float = 0) -> list[str]:
         answer, _size_bytes = self.letters.of_sender(self.sender, "r", since_ms)
@@ -47,14 +48,15 @@ class Desk:
 def test_a_letter_is_to_be_stored_and_its_sender_is_told_once_it_was() -> None:
     desk = Desk().bury("m1")
     (store,) = desk.turn.effects
-    assert isinstance(store, StoreLetter)
-    assert (store.letter.message_id, store.letter.at_ms) == ("m1", AT_MS)
+    assert isinstance(store, Store)
+    letter = store.item.read()["letter"]
+    assert (store.item.kind, letter["messageId"], letter["atMs"]) == ("letter", "m1", AT_MS)
     desk.turn.begin(1.0)
-    desk.letters.stored(store.letter.id)
+    desk.letters.stored(store.item.key)
     notice = DeadLetterNotice(message_id="m1", recipient_id="b", reason="discarded", at_ms=AT_MS)
     assert desk.turn.effects == [Write(1, notice)]
     desk.turn.begin(2.0)
-    desk.letters.stored(store.letter.id)
+    desk.letters.stored(store.item.key)
     desk.letters.store_failed("unknown", "why")
     assert [type(effect) for effect in desk.turn.effects] == [Log]
 

@@ -46,6 +46,9 @@ def test_stats_name_every_counter_and_gauge() -> None:
         "openAsks": 2,
         "waitingAsks": 1,
         "deadLetters": 0,
+        "parkedChildren": 0,
+        "keptAsks": 0,
+        "unstored": 0,
     }
 
 

@@ -36,6 +36,11 @@ FRAMES: dict[str, dict[str, Any]] = {
     "extension": {"type": "extension_publish"},
     "stats": stats(),
     "dead_letters": {"type": "dead_letters", "requestId": "d"},
+    "park": {"type": "park", "childId": "c"},
+    "unpark": {"type": "unpark", "childId": "c", "discard": True},
+    "wake_outcome": {"type": "wake_outcome", "childId": "c", "attempt": 1, "outcome": "started"},
+    "fetch_reply": {"type": "fetch_reply", "requestId": "f", "messageId": "m", "replyToken": "0" * 32},
+    "ack_reply": {"type": "ack_reply", "messageId": "m", "replyToken": "0" * 32},
     "read": {"type": "read", "requestId": "r", "kind": "last", "to": "nobody"},
     "read_response": {"type": "read_response", "token": "t", "kind": "last"},
 }

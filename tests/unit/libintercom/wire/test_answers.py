@@ -70,6 +70,13 @@ VALID: list[dict[str, Any]] = [
     {"type": "read_result", "requestId": "r", "kind": "last", "peerId": "p", "page": PAGE},
     {"type": "read_result", "requestId": "r", "kind": "receipt", "peerId": "p", "receipt": RECEIPT},
     {"type": "read_result", "requestId": "r", "kind": "last", "error": {"code": "not_found", "reason": "none"}},
+    {"type": "parked", "childId": "c"},
+    {"type": "park_failed", "childId": "c", "code": "limit"},
+    {"type": "unparked", "childId": "c", "dropped": 2},
+    {"type": "wake_request", "childId": "c", "messageId": "m", "attempt": 1},
+    {"type": "wake_failed", "messageId": "m", "reason": "no such program"},
+    {"type": "fetched_reply", "requestId": "r", "state": "waiting"},
+    {"type": "fetched_reply", "requestId": "r", "state": "replied", "message": MESSAGE, "from": row("pi-1")},
 ]
 
 
@@ -103,6 +110,9 @@ def test_unknown_type_is_told_as_such() -> None:
         {"type": "delivered"},
         {"type": "delivery_queued", "messageId": "m"},
         {"type": "delivery_failed", "messageId": "m", "reason": None},
+        {"type": "unparked", "childId": "c"},
+        {"type": "wake_request", "childId": "c", "messageId": "m", "attempt": -1},
+        {"type": "fetched_reply", "requestId": "r", "state": "lost"},
         {"type": "read_request", "token": "t", "kind": "first"},
         {"type": "read_request", "kind": "last"},
         {"type": "read_result", "requestId": "r", "kind": "last"},

@@ -7,7 +7,15 @@ import pytest
 from libintercom.wire import codes
 
 # Refusals that may pass by themselves (wire.md 14.1, 14.5, 14.6).
-RETRYABLE = {"rate_limited", "recipient_full", "recipient_stalled", "recipient_left", "stage_full", "store_failed"}
+RETRYABLE = {
+    "rate_limited",
+    "recipient_full",
+    "parked_full",
+    "recipient_stalled",
+    "recipient_left",
+    "stage_full",
+    "store_failed",
+}
 # The codes that wire.md 14.1 names, the guard's and the parked child's left out.
 NAMED = {
     "not_found",
