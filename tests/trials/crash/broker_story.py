@@ -11,6 +11,7 @@ import os
 import random
 import select
 import signal
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,13 @@ class Actor:
             frame = self.hear()
             if frame["type"].startswith("deliver") and frame.get("messageId") == message_id:
                 return frame
+
+    def leave(self) -> None:
+        """Go, and wait until the broker knows it."""
+        self._peer.socket.shutdown(socket.SHUT_WR)
+        while self._peer.hear_payload():
+            pass
+        self.close()
 
     def close(self) -> None:
         self._peer.socket.close()
@@ -174,7 +182,7 @@ class BrokerStory:
             kid = self._join("kid", child, rootSessionId=ROOT, parentSessionId=ROOT)
             self._drain(kid, child)
             self._say_park(child)
-            kid.close()
+            kid.leave()
 
     def _say_park(self, child: str) -> None:
         self._boss.say({"type": "park", "childId": child})
@@ -196,7 +204,7 @@ class BrokerStory:
             # It is here: it is parked again when the main says so.
             self.ledger.parked.discard(child)
             self._say_park(child)
-            kid.close()
+            kid.leave()
 
     def _drain(self, kid: Actor, child: str) -> None:
         """All that comes before a mark, which is sent now."""
@@ -268,7 +276,7 @@ class BrokerStory:
         for child in CHILDREN:
             kid = self._join("kid", child, rootSessionId=ROOT, parentSessionId=ROOT)
             self._drain(kid, child)
-            kid.close()
+            kid.leave()
 
 
 class _Killer:
