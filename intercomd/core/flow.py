@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from intercomd.core.effects import Close, PauseAccepting, PauseReading, ResumeAccepting, ResumeReading
+from libintercom.wire.record import is_absent
 
 if TYPE_CHECKING:
     from intercomd.core.membership import Membership
@@ -111,14 +112,18 @@ class Flow:
         self._await_budget(connection)
 
     def change_presence(self, connection: Connection, presence: Presence) -> bool:
-        """Apply a presence now, or merge it with later ones when the budget is used up."""
+        """Apply a presence now, or merge it with later ones when the budget is used up.
+
+        One that gives or withdraws consent is never late: nothing is admitted on consent that was withdrawn.
+        """
         session = connection.session
         if session is None:
             return False
         before = self._late_presence.pop(connection.conn, None)
         if before is not None:
             presence = before.merge(presence)
-        if before is None and not self._is_over(connection):
+        is_consent = not is_absent(presence.application_guard)
+        if is_consent or (before is None and not self._is_over(connection)):
             return self._membership.change(session, presence)
         self._late_presence[connection.conn] = presence
         self._await_budget(connection)

@@ -25,7 +25,7 @@ from libintercom.wire.reads import (
 from libintercom.wire.values import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from intercomd.core.roster import Connection, Session
     from intercomd.core.state import State
@@ -65,6 +65,10 @@ class Reads:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[OpenRead]:
+        """What is open, oldest first."""
+        return iter(list(self._open.values()))
 
     def is_allowed(self, connection: Connection) -> bool:
         """Whether a connection negotiated any kind of read."""

@@ -41,10 +41,13 @@ BROKER_TABLE: dict[tuple[str, str], str] = {
     (OBSERVING, "send"): OBSERVING,
 }
 
-# The client's view: JOINING from its own ``register`` until ``registered`` arrives.
+# The client's view: JOINING from its own ``register`` until ``registered`` arrives. After ``unregister`` it is LEFT,
+# then REJOINING: what was on its way to the registration before may still come.
 OPEN = "open"
 JOINING = "joining"
 JOINED = "joined"
+LEFT = "left"
+REJOINING = "rejoining"
 
 # Frames a client may get only while joined.
 _WHILE_JOINED = (
@@ -78,12 +81,19 @@ CLIENT_TABLE: dict[tuple[str, str], str] = {
     (JOINING, "<error"): CLOSED,
     (JOINING, "<health_ok"): JOINING,
     (JOINING, ">health"): JOINING,
-    (JOINED, ">unregister"): OPEN,
+    (JOINED, ">unregister"): LEFT,
+    (LEFT, ">register"): REJOINING,
+    (LEFT, ">health"): LEFT,
+    (LEFT, "<health_ok"): LEFT,
+    (REJOINING, "<registered"): JOINED,
+    (REJOINING, "<error"): CLOSED,
+    (REJOINING, "<health_ok"): REJOINING,
+    (REJOINING, ">health"): REJOINING,
     (JOINED, "<health_ok"): JOINED,
     (JOINED, "<error"): JOINED,
     **{(JOINED, f"<{kind}"): JOINED for kind in _WHILE_JOINED},
     # What was on its way when the client left or rejoined is dropped, not a violation.
-    **{(OPEN, f"<{kind}"): OPEN for kind in _WHILE_JOINED},
+    **{(state, f"<{kind}"): state for state in (LEFT, REJOINING) for kind in _WHILE_JOINED},
     **{
         (JOINED, f">{kind}"): JOINED
         for kind in (

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from intercomd.core import events
 from libintercom.wire import requests
-from tests.stateful.cast import PARTS
+from libintercom.wire.guards import Guard
+from libintercom.wire.reads import ReadError
+from tests.stateful.cast import CONSENT, INCARNATION, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,6 +203,33 @@ def resets(who: str) -> Action:
         return world.step()
 
     return Action(f"the kernel resets {who}", "", perform)
+
+
+def reads(who: str, to: str) -> Action:
+    return Action(f"{who} reads {to}", who, lambda world: world.read(who, to))
+
+
+def answers_read(who: str, asked: str = "") -> Action:
+    """An answer under the token that this part, or another one, was asked with last: in time, late or again."""
+
+    def perform(world: World) -> bool:
+        token = world.tokens.get(asked or who)
+        if token is None:
+            return False
+        error = ReadError(code="receipt_not_found", reason="none")
+        return _told(world, who, requests.ReadResponse(token=token, kind="receipt", error=error))
+
+    return Action(f"{who} answers what {asked or who} was asked", who, perform)
+
+
+def sends_guarded(who: str, to: str) -> Action:
+    """A message for this part as it joined."""
+    part = PARTS[to]
+    guard = Guard(root_session_id=part.root, peer_id=part.peer_id, incarnation=INCARNATION, application_guard=CONSENT)
+    members = {"expects_reply": False, "delivery": "steer", "guard": guard}
+    return Action(
+        f"{who} sends {to} a guarded message", who, lambda world: world.send(who, part.peer_id, "p", **members)
+    )
 
 
 def waits() -> Action:

@@ -10,13 +10,13 @@ import pickle
 from typing import Any, TypeVar
 
 from intercomd.core.limits import Limits
-from libintercom.wire.record import Absent, Record
+from libintercom.wire.record import Absent, Record, Unusable
 from tests.stateful.cast import Part
 
 Copied = TypeVar("Copied")
 
 # Frozen, so that any number of copies may hold the same one.
-_FROZEN = (Record, Absent, Limits, Part)
+_FROZEN = (Record, Absent, Unusable, Limits, Part)
 
 
 class _Copier(pickle.Pickler):

@@ -240,28 +240,35 @@ class Survival(Watch):
     name = "survival"
 
     def __init__(self) -> None:
+        # What was promised and is not over, and what is over.
         self.admitted: set[tuple[str, str]] = set()
+        self.over: set[tuple[str, str]] = set()
         self.on_its_way: dict[int, tuple[str, str]] = {}
 
     def survive(self) -> Watch:
         after = Survival()
-        after.admitted = self.admitted
+        after.admitted, after.over = self.admitted, self.over
         return after
 
     def event(self, world: World, event: Event) -> None:
         if isinstance(event, events.DeliveriesTaken):
-            self.admitted -= {self.on_its_way.pop(token) for token in event.tokens}
+            self._end(*(self.on_its_way.pop(token) for token in event.tokens))
+        elif isinstance(event, events.FrameReceived) and isinstance(event.frame, requests.Send):
+            part = world.part_of(event.conn)
+            assert part
+            # Sent again, it may be another attempt.
+            self.over.discard((part.peer_id, event.frame.message.id))
         elif isinstance(event, events.FrameReceived) and isinstance(event.frame, requests.AckReply):
             kept = world.router.kept.of_token(event.frame.reply_token, event.frame.message_id)
             if kept is not None and kept.reply is not None and kept.reply.is_stored:
-                self.admitted.discard((kept.reply.author.peer_id, kept.reply.message_id))
+                self._end((kept.reply.author.peer_id, kept.reply.message_id))
 
     def effect(self, world: World, effect: Effect) -> None:
         if isinstance(effect, effects.Deliver):
             self.on_its_way[effect.token] = named(effect)
         elif isinstance(effect, effects.Store) and effect.item.kind == "letter":
             letter = effect.item.read()["letter"]
-            self.admitted.discard((letter["senderId"], letter["messageId"]))
+            self._end((letter["senderId"], letter["messageId"]))
         elif isinstance(effect, effects.Write) and getattr(effect.frame, "reason", "") in (PARKED, KEPT):
             part = world.part_of(effect.conn)
             message_id = effect.frame.message_id  # type: ignore[attr-defined]
@@ -283,4 +290,8 @@ class Survival(Watch):
     def rest(self, world: World) -> None:
         stored = world.stored_ids("input", "reply")
         self.require(not self.admitted - stored, f"{self.admitted - stored} would be lost with the broker")
-        self.require(not stored - self.admitted, f"{stored - self.admitted} would come again after a restart")
+        self.require(not stored & self.over, f"{stored & self.over} would come again after a restart")
+
+    def _end(self, *keys: tuple[str, str]) -> None:
+        self.admitted -= set(keys)
+        self.over |= set(keys)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from intercomd.core import effects
+from intercomd.core import effects, guards
 from intercomd.core.counters import Counters
 from intercomd.core.deadlines import Deadlines
 from intercomd.core.dedupe import Dedupe
@@ -22,6 +22,7 @@ from intercomd.core.membership import Membership
 from intercomd.core.obligations import Obligations
 from intercomd.core.parking import Parking
 from intercomd.core.quotas import Quotas
+from intercomd.core.reads import Reads
 from intercomd.core.roster import Roster
 from intercomd.core.router import Router
 from intercomd.core.stage import Stage
@@ -39,7 +40,7 @@ class Plant:
     name: str
     invariant: str
     scenario: str
-    owner: type
+    owner: Any
     method: str
     change: Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -199,6 +200,15 @@ def _believe_unkept(original: Callable[..., Any]) -> Callable[..., Any]:
     return take
 
 
+def _believe_anybody(original: Callable[..., Any]) -> Callable[..., Any]:
+    def respond(self: Reads, connection: Any, frame: Any) -> None:
+        opened = next((opened for opened in self if opened.token == frame.token), None)
+        asked = connection if opened is None else self._state.roster.connections[opened.owner.conn]
+        original(self, asked, frame)
+
+    return respond
+
+
 MAIN_WATCHES = "a main and another's child"
 PLANTS = (
     Plant("an ask outlives its asker", "one end", "asks", Obligations, "leave", _nothing),
@@ -228,6 +238,10 @@ PLANTS = (
     Plant("another group sees a parked child", "visibility", "parking", Parking, "leave", _park_as_main),
     Plant("a gauge is not lowered", "balance", "kernel", Counters, "move", _keep_gauge),
     Plant("a deadline outlives its ask", "deadlines", "asks", Deadlines, "clear", _except_for("ask")),
+    Plant("a read outlives its ends", "reads", "reads and guards", Reads, "leave", _nothing),
+    Plant("anybody may answer a read", "reads", "reads and guards", Reads, "respond", _believe_anybody),
+    Plant("a late owner is waited for", "deadlines", "reads and guards", Deadlines, "set", _except_for("read")),
+    Plant("a stale guard is no matter", "guards", "reads and guards", guards, "find_fault", _nothing),
     Plant("a staged message has no deadline", "deadlines", "stage", Deadlines, "set", _except_for("stage")),
     Plant("a stalled socket has no deadline", "deadlines", "kernel", Deadlines, "set", _except_for("stall")),
 )

@@ -5,53 +5,15 @@ Owns the alphabets: one of everything, shallow, and one for each part of the cor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
 from tests.stateful import actions as do
-from tests.stateful.twins import Twins
-from tests.stateful.world import World
-from tests.support.rig import make_router
+from tests.stateful.scenario import ALL_PRESENT, Play, Scenario, present
+from tests.stateful.spool_scenarios import DRAINING, KEPT, PARKING
 
-if TYPE_CHECKING:
-    from tests.stateful.actions import Action
-
-Play = World | Twins
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """``opening`` is done first, then every sequence of ``alphabet`` up to ``depth`` steps.
-
-    With an ``observer`` a twin without the ``hidden`` parts goes along.
-    """
-
-    name: str
-    opening: tuple[Action, ...]
-    alphabet: tuple[Action, ...]
-    depth: int
-    limits: dict[str, Any] = field(default_factory=dict)
-    observer: str = ""
-    hidden: str = ""
-
-    def begin(self) -> Play:
-        world: Play = World(make_router(**self.limits))
-        if self.observer:
-            world = Twins(self.observer, self.hidden, self.limits)
-        for action in self.opening:
-            assert world.perform(action), f"{self.name}: {action.label} cannot be done"
-        return world
-
-
-def _present(*keys: str) -> tuple[Action, ...]:
-    return tuple(step(key) for key in keys for step in (do.connects, do.registers))
-
-
-_ALL_PRESENT = _present("A", "B", "a", "b")
+__all__ = ["BY_NAME", "SCENARIOS", "Play", "Scenario"]
 
 ASKS = Scenario(
     "asks",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.asks("A", "Bea", timeout_ms=60_000),
         do.asks("B", "Ann"),
@@ -76,7 +38,7 @@ ASKS = Scenario(
 
 STAGE = Scenario(
     "stage",
-    (*_ALL_PRESENT, do.presents("B", status="idle"), do.presents("a", status="idle")),
+    (*ALL_PRESENT, do.presents("B", status="idle"), do.presents("a", status="idle")),
     (
         do.replaces("A", "Bea"),
         do.replaces("A", "Bea", "u"),
@@ -101,7 +63,7 @@ STAGE = Scenario(
 
 _MAIN_WATCHES = Scenario(
     "a main and another's child",
-    (*_ALL_PRESENT, do.presents("B", status="idle"), do.replaces("b", "Bea")),
+    (*ALL_PRESENT, do.presents("B", status="idle"), do.replaces("b", "Bea")),
     (
         do.lists("A"),
         do.sends("A", "kid"),
@@ -111,6 +73,8 @@ _MAIN_WATCHES = Scenario(
         do.asks("A", "Bea"),
         do.replaces("A", "Bea"),
         do.asks_letters("A"),
+        do.reads("A", "child-of-b"),
+        do.reads("B", "Ann"),
         do.presents("A", name="kid"),
         do.unregisters("b"),
         do.registers("b"),
@@ -133,7 +97,7 @@ _MAIN_WATCHES = Scenario(
 )
 _CHILD_WATCHES = Scenario(
     "a child and another group",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.lists("a"),
         do.sends("a", "Ann"),
@@ -165,7 +129,7 @@ _CHILD_WATCHES = Scenario(
 
 KERNEL = Scenario(
     "kernel",
-    (*_ALL_PRESENT, do.holds("B")),
+    (*ALL_PRESENT, do.holds("B")),
     (
         do.sends("A", "Bea"),
         do.sends("B", "Ann"),
@@ -191,9 +155,30 @@ KERNEL = Scenario(
     {"recipient_messages": 2},
 )
 
+READS = Scenario(
+    "reads and guards",
+    ALL_PRESENT,
+    (
+        do.reads("A", "Bea"),
+        do.reads("B", "Ann"),
+        do.answers_read("B"),
+        do.answers_read("A", "B"),
+        do.unregisters("B"),
+        do.registers("B"),
+        do.hangs_up("A"),
+        do.sends_guarded("A", "B"),
+        do.repeats("A"),
+        do.presents("B", application_guard="v2"),
+        do.presents("B", application_guard=None),
+        do.waits(),
+    ),
+    4,
+    {"reads_per_session": 2},
+)
+
 MEMBERSHIP = Scenario(
     "membership",
-    (*_present("A", "a"), do.connects("B")),
+    (*present("A", "a"), do.connects("B")),
     (
         do.registers("B"),
         do.connects("b"),
@@ -223,7 +208,7 @@ MEMBERSHIP = Scenario(
 
 BUDGETS = Scenario(
     "budgets",
-    _ALL_PRESENT,
+    ALL_PRESENT,
     (
         do.sends("A", "Bea"),
         do.sends("A", "kid"),
@@ -259,85 +244,6 @@ BUDGETS = Scenario(
     },
 )
 
-
-PARKING = Scenario(
-    "parking",
-    (*_ALL_PRESENT, do.parks("A", "a"), do.hangs_up("a"), do.sends("A", "kid")),
-    (
-        do.sends("A", "child-of-a"),
-        do.sends("A", "child-of-a", delivery="passive"),
-        do.asks("A", "child-of-a", timeout_ms=60_000),
-        do.parks("A", "a"),
-        do.unparks("A", "a", discard=True),
-        do.wakes("A", "a", "failed"),
-        do.connects("a"),
-        do.registers("a"),
-        do.unregisters("a"),
-        do.hangs_up("a"),
-        do.hangs_up("A"),
-        do.holds("a"),
-        do.takes("a"),
-        do.resets("a"),
-        do.repeats("A"),
-        do.lists("A"),
-        do.waits(),
-        do.spools("waits"),
-        do.answers_letters(is_stored=True),
-        do.answers_letters(is_stored=False),
-        do.restarts(),
-    ),
-    4,
-    {"parked_messages": 3, "recipient_messages": 2},
-)
-DRAINING = Scenario(
-    "draining",
-    (
-        *(*_ALL_PRESENT, do.parks("A", "a"), do.hangs_up("a"), do.sends("A", "kid"), do.sends("A", "kid")),
-        *(do.connects("a"), do.holds("a"), do.spools("waits")),
-    ),
-    (
-        do.registers("a"),
-        do.sends("A", "child-of-a"),
-        do.answers_letters(is_stored=True),
-        do.answers_letters(is_stored=False),
-        do.takes("a"),
-        do.holds("a", 900),
-        do.unregisters("a"),
-        do.hangs_up("a"),
-        do.connects("a"),
-        do.parks("A", "a"),
-        do.waits(),
-        do.restarts(),
-    ),
-    5,
-    {"recipient_messages": 2},
-)
-KEPT = Scenario(
-    "kept",
-    (*_ALL_PRESENT, do.keeps("A", "Bea")),
-    (
-        do.keeps("A", "Bea", timeout_ms=0),
-        do.replies("B", "main-of-a", "A"),
-        do.repeats("B"),
-        do.fetches("b"),
-        do.acknowledges("b"),
-        do.cancels_ask("A"),
-        do.hangs_up("A"),
-        do.connects("A"),
-        do.registers("A"),
-        do.hangs_up("B"),
-        do.connects("B"),
-        do.registers("B"),
-        do.resets("A"),
-        do.waits(),
-        do.spools("waits"),
-        do.answers_letters(is_stored=True),
-        do.answers_letters(is_stored=False),
-        do.restarts(),
-    ),
-    4,
-    {"idle_exit_s": None},
-)
 
 # One of everything, for parts of every kind.
 _OWN_STEPS = (
@@ -395,7 +301,7 @@ _AROUND = (
 )
 _ONE_OF_EVERYTHING = (*(step(key) for key in ("A", "b") for step in _OWN_STEPS), *_SAID, *_AROUND)
 
-EVERYTHING = Scenario("everything", (*_ALL_PRESENT, do.presents("B", status="idle")), _ONE_OF_EVERYTHING, 3)
+EVERYTHING = Scenario("everything", (*ALL_PRESENT, do.presents("B", status="idle")), _ONE_OF_EVERYTHING, 3)
 ALONE = Scenario("everything, from nobody", (), _ONE_OF_EVERYTHING, 4)
 
 SCENARIOS = (
@@ -405,6 +311,7 @@ SCENARIOS = (
     ASKS,
     STAGE,
     KERNEL,
+    READS,
     MEMBERSHIP,
     BUDGETS,
     _MAIN_WATCHES,

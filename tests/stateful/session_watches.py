@@ -53,7 +53,7 @@ class Visibility(Watch):
 
 def _mentioned(frame: Any) -> list[str]:
     """Every peer id that a frame names."""
-    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id", "child_id")]
+    ids = [getattr(frame, name, None) for name in ("session_id", "asker_id", "recipient_id", "child_id", "peer_id")]
     offered = [*(getattr(frame, "candidates", None) or ()), *(getattr(frame, "nearest", None) or ())]
     ids += [candidate.id for candidate in offered]
     # What stands in quotes is what the sender itself said.
@@ -136,6 +136,7 @@ class Deadlines(Watch):
         expected |= {("stage", *key) for key in state.stage.all_keys()}
         expected |= {("parked", peer_id) for peer_id in state.roster.parked}
         expected |= {("kept", *question) for question in world.router.kept.questions()}
+        expected |= {opened.key for opened in world.router.reads}
         for key, conn in world.conns.items():
             if key not in world.registered:
                 expected.add(("register", conn))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 SEQUENCES = 200_000
 # A sibling's receipts are no part of this play; the vectors have them.
 NOT_PLAYED = {"message_receipt"}
-DEADLINES = {"register", "frame", "stall", "late", "ask", "stage", "idle", "stop", "accept", "parked", "kept", "drain"}
+DEADLINES = {"register", "frame", "stall", "late", "ask", "stage", "read", "idle", "stop", "accept"}
+DEADLINES |= {"parked", "kept", "drain"}
 
 
 @pytest.fixture(scope="module")

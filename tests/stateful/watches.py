@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.stateful.message_watches import Balance, OneAnswer, Order, Quotas, Survival, TakenFirst
+from tests.stateful.read_watches import Guards, Reads
 from tests.stateful.session_watches import Deadlines, LeftOnce, OneEnd, Visibility
 
-WATCHES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Survival, Balance, OneEnd, Deadlines, LeftOnce)
+MESSAGES = (OneAnswer, TakenFirst, Visibility, Order, Quotas, Survival, Balance)
+WATCHES = (*MESSAGES, OneEnd, Reads, Guards, Deadlines, LeftOnce)

@@ -14,7 +14,7 @@ from intercomd.core.router import Router
 from libintercom.wire.frames import encode_json
 from libintercom.wire.messages import Content, Message
 from libintercom.wire.record import dump_record
-from libintercom.wire.requests import Send
+from libintercom.wire.requests import Read, Send
 from tests.stateful.cast import PARTS, Part, registration
 from tests.stateful.watches import WATCHES
 from tests.support.conversation import fake_uuid
@@ -67,6 +67,9 @@ class World(Rig):
         # The last message of each part (to, id, members), and the last question that each was asked by each.
         self.last: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self.questions: dict[tuple[str, str], str] = {}
+        # The last read that each part was asked for, by its token, and how many reads each has begun.
+        self.tokens: dict[str, str] = {}
+        self._reads = dict.fromkeys(PARTS, 0)
 
     # Looking.
 
@@ -124,6 +127,15 @@ class World(Rig):
         return self.step(
             events.FrameReceived(self.conns[key], request, _FRAME_BYTES + len(message), self.at_ms, message, ids)
         )
+
+    def read(self, key: str, to: str) -> bool:
+        """Read a receipt; every read has the same request id."""
+        if key not in self.registered:
+            return False
+        self._reads[key] += 1
+        token = fake_uuid(100_000 * (1 + sorted(PARTS).index(key)) + self._reads[key])
+        frame = Read(request_id="r", kind="receipt", to=to, root_session_id="main-of-b", message_id="m")
+        return self.say(key, frame, ids=(token,))
 
     def send(self, key: str, to: str, mark: str, **members: Any) -> bool:
         """A message under a fresh id; its mark says what it is: ``p`` plain, ``s`` staged, ``r`` reply, ``q`` ask."""
@@ -213,13 +225,15 @@ class World(Rig):
             for key, conn in sorted(self.conns.items())
         )
         asks = tuple((ask.asker_id, ask.recipient_id, ask.is_waiting, ask.is_delivered) for ask in state.asks)
-        shown = tuple((part.registered.status, part.registered.accepts_asks) for part in state.roster.sessions.values())
+        rows = [part.registered for part in state.roster.sessions.values()]
+        shown = tuple((row.status, row.accepts_asks, str(row.application_guard)) for row in rows)
         held = tuple(state.counters.held.values()), tuple(state.counters.counts.values())
         waiting = state.deadlines.keys()
+        reads = tuple(sorted((opened.reader_id, opened.owner.peer_id) for opened in self.router.reads))
         due = tuple(sorted(str(key[0]) for key in waiting))
         around = (self.spool, len(self.unstored), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
         away = tuple(sorted(state.roster.parked)), tuple(sorted(item.kind for item in self.kept_items.values()))
-        return sessions, asks, shown, held, due, around, away, tuple(sorted(map(repr, state.stage.all_keys())))
+        return sessions, asks, shown, held, due, reads, around, away, tuple(sorted(map(repr, state.stage.all_keys())))
 
     # What the rig runs.
 
@@ -242,6 +256,8 @@ class World(Rig):
             self.has_stop_waiting, self.is_stop_cancellable = True, effect.is_cancellable
         elif kind == "Write" and effect.frame.type == "registered":
             self.registered.add(self._parts[effect.conn])
+        elif kind == "Write" and effect.frame.type == "read_request":
+            self.tokens[self._parts[effect.conn]] = effect.frame.token
         super().carry_out(effect)
 
     def _follow(self, event: Event) -> None:

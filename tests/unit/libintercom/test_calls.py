@@ -10,7 +10,7 @@ from libintercom import flows, inbound
 from libintercom.calls import REQUEST, Call
 from libintercom.errors import Disconnected, TooLarge
 from libintercom.inbound import AskEnded, ConnectionEnded, Inbound, LetterDied, PeerLeft
-from libintercom.wire.connection import CLIENT_TABLE, CLOSED, JOINED, JOINING, OPEN
+from libintercom.wire.connection import CLIENT_TABLE, CLOSED, JOINED, JOINING, LEFT, OPEN, REJOINING
 from libintercom.wire.frames import encode_json, frame
 from libintercom.wire.requests import ListSessions, Presence
 from tests.support.desk import HELLO, ME, NOW_MS, Desk, Object, incoming, row
@@ -35,6 +35,13 @@ FRAMES: dict[str, Object] = {
     "dead_letter": {"type": "dead_letter", "messageId": "m", "recipientId": "r", "reason": "expired", "atMs": 5},
     "dead_letters_result": {"type": "dead_letters_result", "requestId": "none", "letters": []},
     "stats_result": {"type": "stats_result", "requestId": "none", "counters": {}, "gauges": {}},
+    "read_request": {"type": "read_request", "token": "t", "kind": "last", "offset": 0, "limit": 5},
+    "read_result": {
+        "type": "read_result",
+        "requestId": "none",
+        "kind": "last",
+        "error": {"code": "timeout", "reason": "no"},
+    },
 }
 
 
@@ -42,12 +49,16 @@ def in_state(state: str) -> Desk:
     desk = Desk()
     if state == JOINING:
         desk.run(flows.register(desk.exchange))
-    elif state == JOINED:
+    elif state in (JOINED, LEFT, REJOINING):
         desk.join()
+    if state in (LEFT, REJOINING):
+        flows.unregister(desk.exchange)
+    if state == REJOINING:
+        desk.run(flows.register(desk.exchange))
     return desk
 
 
-@pytest.mark.parametrize("state", [OPEN, JOINING, JOINED])
+@pytest.mark.parametrize("state", [OPEN, JOINING, JOINED, LEFT, REJOINING])
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frame_is_accepted_exactly_when_the_table_says(state: str, kind: str) -> None:
     desk = in_state(state)

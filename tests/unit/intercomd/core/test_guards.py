@@ -143,6 +143,19 @@ def test_another_presence_keeps_the_consent_and_a_new_registration_does_not() ->
     assert outcome(talk, guarded("m2")) == "guard_stale"
 
 
+def test_consent_is_withdrawn_at_once_however_busy_its_session_is() -> None:
+    """Other presence is merged and late when its budget is used up; admission must not go on meanwhile."""
+    talk = Conversation(input_burst_bytes=2_000, input_bytes_per_s=1.0)
+    talk.joins("a", "alice", guardedDelivery=1).joins("b", "bob", guardedDelivery=1, **MAIN)
+    talk.says("b", send("nobody", "m0", "x" * 2_500), presence(status="busy"))
+    talk.says("b", {"type": "presence", "applicationGuard": None}, presence(status="idle"))
+    talk.receives("a")
+    assert outcome(talk, guarded()) == "guard_stale"
+    talk.after(2.1)
+    assert talk.router.state.roster.sessions["session-b"].registered.status == "idle"
+    assert outcome(talk, guarded("m2")) == "guard_stale"
+
+
 def test_without_negotiation_consent_means_nothing() -> None:
     talk = Conversation().joins("a", "alice", guardedDelivery=1).joins("b", "bob", **MAIN)
     talk.says("b", presence(applicationGuard="v1")).says("a", list_sessions())

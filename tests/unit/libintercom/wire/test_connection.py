@@ -13,9 +13,11 @@ from libintercom.wire.connection import (
     CLOSED,
     JOINED,
     JOINING,
+    LEFT,
     OBSERVING,
     OPEN,
     REGISTERED,
+    REJOINING,
     UNREGISTERED,
     next_broker_state,
     next_client_state,
@@ -23,6 +25,7 @@ from libintercom.wire.connection import (
 from libintercom.wire.requests import REQUESTS, Ignored
 
 SAID = [*REQUESTS, Ignored.type]
+CLIENT_STATES = (OPEN, JOINING, JOINED, LEFT, REJOINING)
 BROKER_STATES = (UNREGISTERED, REGISTERED, OBSERVING, CLOSED)
 
 
@@ -32,9 +35,9 @@ def test_tables_know_only_states_and_frames_that_exist() -> None:
         assert kind in SAID
         assert after in BROKER_STATES
     for (state, step), after in CLIENT_TABLE.items():
-        assert state in (OPEN, JOINING, JOINED)
+        assert state in CLIENT_STATES
         assert step[1:] in (ANSWERS if step[0] == "<" else REQUESTS)
-        assert after in (OPEN, JOINING, JOINED, CLOSED)
+        assert after in (*CLIENT_STATES, CLOSED)
 
 
 def test_every_frame_has_a_place() -> None:
@@ -70,6 +73,14 @@ def test_closed_stays_closed(kind: str) -> None:
 def test_first_answer_is_registered_or_a_refusal(kind: str) -> None:
     after = next_client_state(JOINING, f"<{kind}")
     assert after == {"registered": JOINED, "health_ok": JOINING}.get(kind, CLOSED)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_what_was_on_its_way_to_an_earlier_registration_is_no_violation(kind: str) -> None:
+    """A new registration on the same connection follows at once; messages to the old one are not read yet."""
+    assert next_client_state(LEFT, f"<{kind}") == (CLOSED if kind in ("registered", "error") else LEFT)
+    after = next_client_state(REJOINING, f"<{kind}")
+    assert after == {"registered": JOINED, "error": CLOSED}.get(kind, REJOINING)
 
 
 def test_second_registered_is_a_violation() -> None:
