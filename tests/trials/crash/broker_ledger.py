@@ -25,7 +25,7 @@ class Input:
     heard: list[int] = field(default_factory=list)
     # It left the spool, and a later promise of that life was heard.
     is_gone: bool = False
-    # ``asked``: its child was to be dropped; ``told``: it was said to be.
+    # ``asked``: its child was to be dropped (``earlier``: and again); ``told``: it was said to be.
     dropped: str = ""
 
 
@@ -48,7 +48,9 @@ class Ledger:
         self.life = 0
         self.inputs: dict[str, Input] = {}
         self.questions: dict[str, Question] = {}
+        # By sender: dead letters that were told when they were made, and those listed last.
         self.letters: dict[str, set[str]] = {}
+        self.listed: dict[str, set[str]] = {}
         self.parked: set[str] = set()
         self.violations: list[str] = []
         # What left the spool in this life without a fence behind it.
@@ -85,12 +87,12 @@ class Ledger:
 
     def ask_drop(self, child: str) -> None:
         for one in self._waiting(child):
-            one.dropped = one.dropped or "asked"
+            one.dropped = "earlier" if one.dropped else "asked"
 
     def promise_drop(self, child: str, count: int) -> None:
         self.parked.discard(child)
         waiting = self._waiting(child)
-        sure = [one for one in waiting if one.state == PROMISED and not one.heard]
+        sure = [one for one in waiting if one.state == PROMISED and not one.heard and one.dropped != "earlier"]
         if count < len(sure):
             self._break(f"{child} was dropped with {count} messages, and {len(sure)} were promised to wait")
         for one in waiting:
@@ -101,8 +103,8 @@ class Ledger:
 
     # ------------------------------------------------------------------ what a child gets
 
-    def hear(self, child: str, message_ids: list[str]) -> None:
-        """All that a child got when it came."""
+    def hear(self, child: str, message_ids: list[str], *, is_all: bool) -> None:
+        """What a child got when it came; ``is_all``: nothing more can have waited for it."""
         order = list(self.inputs)
         last = -1
         for message_id in message_ids:
@@ -116,7 +118,7 @@ class Ledger:
             self._judge_heard(one)
             one.heard.append(self.life)
             self._leaving.append(one)
-        for one in self._waiting(child):
+        for one in self._waiting(child) if is_all else ():
             if one.state == PROMISED and not one.heard and one.dropped == "":
                 self._break(f"{one.id} was promised to {child} and did not come")
 
@@ -159,6 +161,13 @@ class Ledger:
             one.is_gone = True
         self._fence()
 
+    def account(self) -> None:
+        """At the end: whatever was promised and never came has a letter that says so."""
+        for one in self.inputs.values():
+            if one.state == PROMISED and not one.heard and one.id not in self.listed.get(one.sender, set()):
+                self._break(f"{one.id} was promised, never came, and no letter says that it died")
+
     def list_letters(self, sender: str, message_ids: set[str]) -> None:
+        self.listed[sender] = message_ids
         for message_id in self.letters.get(sender, set()) - message_ids:
             self._break(f"the letter about {message_id} was told to {sender} and is not there")

@@ -62,6 +62,11 @@ class Actor:
             if frame["type"].startswith("deliver") and frame.get("messageId") == message_id:
                 return frame
 
+    def hear_rest(self) -> list[str]:
+        """The IDs of all messages that are still there to be read, up to the end of the connection."""
+        frames = [json.loads(payload) for payload in iter(self._peer.hear_payload, b"")]
+        return [frame["message"]["id"] for frame in frames if frame["type"] == "message"]
+
     def leave(self) -> None:
         """Go, and wait until the broker knows it."""
         self._peer.socket.shutdown(socket.SHUT_WR)
@@ -199,23 +204,29 @@ class BrokerStory:
         parked = sorted(self.ledger.parked)
         if parked:
             child = self._dice.choice(parked)
+            # Once it is here it is no more parked, until the main says so again.
+            self.ledger.parked.discard(child)
             kid = self._join("kid", child, rootSessionId=ROOT, parentSessionId=ROOT)
             self._drain(kid, child)
-            # It is here: it is parked again when the main says so.
-            self.ledger.parked.discard(child)
             self._say_park(child)
             kid.leave()
 
     def _drain(self, kid: Actor, child: str) -> None:
         """All that comes before a mark, which is sent now."""
         mark = self._next("mark")
-        self._sib.say(say.send(child, mark))
         heard: list[str] = []
-        while mark not in heard:
-            heard.append(kid.hear(type="message")["message"]["id"])
-        self._sib.hear_answer(mark)
-        # Marks of earlier lives were sent to a child that was here; they may have been spooled behind others.
-        self.ledger.hear(child, [one for one in heard if not one.startswith("mark")])
+        try:
+            self._sib.say(say.send(child, mark))
+            while mark not in heard:
+                heard.append(kid.hear(type="message")["message"]["id"])
+            self._sib.hear_answer(mark)
+        except (AssertionError, OSError):
+            # What the kernel has is the child's, whether its broker lives or not.
+            heard += kid.hear_rest()
+            raise
+        finally:
+            # Marks of earlier lives were sent to a child that was here; they may have been spooled behind others.
+            self.ledger.hear(child, [one for one in heard if not one.startswith("mark")], is_all=mark in heard)
 
     def _ask(self) -> None:
         question = Question(self._next("q"), f"{self._dice.getrandbits(128):032x}")
@@ -277,6 +288,7 @@ class BrokerStory:
             kid = self._join("kid", child, rootSessionId=ROOT, parentSessionId=ROOT)
             self._drain(kid, child)
             kid.leave()
+        self.ledger.account()
 
 
 class _Killer:
