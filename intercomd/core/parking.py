@@ -100,7 +100,7 @@ class Parking:
         self.farewells.begin(connection.conn, child, [child.key, *(one.key for one in waiting)])
         for one in waiting:
             self.inputs.bury(child, one, "discarded")
-        self._end(child)
+        self._end(child, is_answered=True)
 
     def settle_wake(self, connection: Connection, frame: WakeOutcome) -> None:
         """A main says what came of waking its child; from anybody else it means nothing."""
@@ -284,11 +284,11 @@ class Parking:
         else:
             self._end(child)
 
-    def _end(self, child: Child) -> None:
+    def _end(self, child: Child, *, is_answered: bool = False) -> None:
         """It is parked no more: forgotten, and where it is away, gone from its group."""
         state = self._state
         self._answer_parkers(child)
-        state.storing.forget(child.key, is_answered=True)
+        state.storing.forget(child.key, is_answered=is_answered)
         del self._children[child.child_id], self._by_key[child.key]
         for kind in ("parked", "drain"):
             state.deadlines.clear((kind, child.child_id))
