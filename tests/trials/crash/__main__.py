@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.trials.command import Command
-from tests.trials.crash import broker_story, room, story
+from tests.trials.crash import blindness, broker_story, room, story
 from tests.trials.crash.broker_lane import play_brokers
 from tests.trials.crash.lanes import Told, play
 from tests.trials.crash.session_lane import play_sessions
@@ -22,21 +22,23 @@ FULL_RUNS = 10_000
 LANES = 4
 # Seconds between two words about how far it is.
 _WORD_S = 30.0
-SESSIONS, BROKERS, ROOM = "sessions", "brokers", "room"
+SESSIONS, BROKERS, ROOM, PLANTED = "sessions", "brokers", "room", "planted"
 
 
 def main() -> int:
-    command = Command("crash", __doc__, only=(SESSIONS, BROKERS, ROOM), runs=FULL_RUNS, lanes=LANES)
+    command = Command("crash", __doc__, only=(SESSIONS, BROKERS, ROOM, PLANTED), runs=FULL_RUNS, lanes=LANES)
     violations: list[str] = []
     for part, lane, points in ((SESSIONS, play_sessions, story.DEADLY), (BROKERS, play_brokers, broker_story.DEADLY)):
         if part in command.options.only:
             violations += _play(command, part, lane, points)
+    missing = room.find_missing()
     if ROOM in command.options.only:
-        missing = room.find_missing()
         if missing:
             command.skip("full disks and folders that nobody may write", missing)
         else:
             violations += room.show(command.say)
+    if PLANTED in command.options.only:
+        violations += blindness.try_all(command.seed, command.options.lanes, command.say, has_room=not missing)
     return command.end(violations)
 
 

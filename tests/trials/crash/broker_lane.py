@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.trials.crash.broker_ledger import PROMISED
 from tests.trials.crash.broker_life import live
 from tests.trials.crash.broker_story import DEADLY, RANDOM, BrokerStory
-from tests.trials.crash.lanes import ENOUGH, Told, quick_directory
+from tests.trials.crash.lanes import Told, quick_directory
 from tests.trials.crash.nursery import Nursery
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 _KILLS, _RANDOM_KILLS = 10, 4
 
 
-def play_brokers(seed: int, runs: int, planted: str, tell: Callable[[Told], object]) -> None:
+def play_brokers(seed: int, runs: int, planted: str, tell: Callable[[Told], bool]) -> None:
     """A ``lanes.Lane``."""
     nursery = Nursery(live)
     dice = random.Random(seed)
-    sums, number = Told(), 0
-    while sums.runs < runs and len(sums.violations) < ENOUGH:
+    done, number, is_enough = 0, 0, False
+    while done < runs and not is_enough:
         points = [dice.choice(DEADLY) for _kill in range(_KILLS - _RANDOM_KILLS)] + [RANDOM] * _RANDOM_KILLS
         dice.shuffle(points)
         with quick_directory() as directory:
             story = BrokerStory(directory, nursery, dice, planted)
             found = [f"broker story {number}: {violation}" for violation in story.run(points)]
         told = _sum_up(story, found)
-        sums.add(told)
-        tell(told)
+        done += told.runs
+        is_enough = tell(told)
         number += 1
     nursery.close()
 

@@ -18,6 +18,7 @@ import intercomd.candidate
 import intercomd.edges.spool.database
 import intercomd.serving  # noqa: F401
 from intercomd.__main__ import main
+from intercomd.core import farewells
 from intercomd.core.effects import Store
 from intercomd.core.events import Stored
 from intercomd.edges.spool import faults
@@ -72,7 +73,24 @@ def _answer_before_storing() -> None:
         time.sleep(0.005)
         return [one for one in write(self, batch) if not isinstance(one, Stored)]
 
-    DurableSpool._write = write_late  # type: ignore[method-assign] - a planted fault
+    DurableSpool._write = write_late
+
+
+def _say_dropped_at_once() -> None:
+    farewells.Farewells.begin = lambda self, conn, child, _keys: self._state.turn.write(
+        conn, Unparked(child_id=child.child_id, dropped=len(child.inputs))
+    )
+
+
+def _divide_turns() -> None:
+    apply = DurableSpool.apply
+
+    def apply_at_once(self: Any, effect: Any) -> None:
+        apply(self, effect)
+        self._hand_over()
+        time.sleep(0.0005)
+
+    DurableSpool.apply = apply_at_once
 
 
 def _never_forget() -> None:
@@ -81,7 +99,7 @@ def _never_forget() -> None:
     def write_stores(self: Any, batch: Any) -> None:
         write(self, [effect for effect in batch if isinstance(effect, Store)])
 
-    Database.write = write_stores  # type: ignore[method-assign] - a planted fault
+    Database.write = write_stores
 
 
 def _load_backwards() -> None:
@@ -92,37 +110,22 @@ def _load_backwards() -> None:
         inputs = [item for item in items if item.kind == "input"][::-1]
         return tuple(inputs.pop(0) if item.kind == "input" else item for item in items)
 
-    Database.load = load_backwards  # type: ignore[method-assign] - a planted fault
+    Database.load = load_backwards
 
 
 def _load_without(kind: str) -> Callable[[], None]:
     def plant() -> None:
         load = Database.load
-        Database.load = lambda self: tuple(  # type: ignore[method-assign] - a planted fault
-            item for item in load(self) if item.kind != kind
-        )
+        Database.load = lambda self: tuple(item for item in load(self) if item.kind != kind)
 
     return plant
-
-
-def _say_unparked_at_once() -> None:
-    from intercomd.core import parking
-
-    unpark = parking.Parking.unpark
-
-    def unpark_at_once(self: Any, connection: Any, frame: Any) -> None:
-        child = self._children.get(frame.child_id)
-        count = len(child.inputs) if child is not None else -1
-        unpark(self, connection, frame)
-        if child is not None and frame.child_id not in self._children:
-            self._state.turn.write(connection.conn, Unparked(child_id=frame.child_id, dropped=count))
-
-    parking.Parking.unpark = unpark_at_once  # type: ignore[method-assign] - a planted fault
 
 
 # Name -> the fault; beside it a word of the violation that must be found.
 PLANTS: dict[str, Callable[[], None]] = {
     "answer before storing": _answer_before_storing,
+    "say dropped at once": _say_dropped_at_once,
+    "divide turns": _divide_turns,
     "never forget": _never_forget,
     "load backwards": _load_backwards,
     "load no input": _load_without("input"),
@@ -132,6 +135,8 @@ PLANTS: dict[str, Callable[[], None]] = {
 }
 SEEN_AS = {
     "answer before storing": "was promised",
+    "say dropped at once": "told to be dropped and came",
+    "divide turns": "no letter says",
     "never forget": "again",
     "load backwards": "came behind",
     "load no input": "was promised",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import select
 import signal
 import socket
@@ -21,6 +20,8 @@ from tests.support.raw_peer import RawPeer
 from tests.trials.crash.broker_ledger import Input, Ledger, Question
 
 if TYPE_CHECKING:
+    import random
+
     from tests.trials.crash.nursery import Nursery
 
 ROOT, BOSS, SIB, BOB = "native-root", "main-of-root", "sib-of-root", "session-bob"
@@ -110,8 +111,8 @@ class BrokerStory:
             "lingers_s": dice.choice(_LINGERS_S),
             "plant": self._planted,
         }
-        pid, channel = self._nursery.begin(order)
-        killer = _Killer(pid)
+        pidfd, channel = self._nursery.begin(order)
+        killer = _Killer(pidfd)
         if not point and not is_last:
             killer.kill_after(dice.uniform(0.0, _LONGEST_S))
         with channel, contextlib.ExitStack() as stack:
@@ -167,7 +168,8 @@ class BrokerStory:
         """A burst to one parked child, then every answer."""
         parked = sorted(self.ledger.parked)
         if not parked:
-            return self._park()
+            self._park()
+            return
         child, sender = self._dice.choice(parked), self._dice.choice((self._boss, self._sib))
         burst = [self._next("m") for _message in range(self._dice.randint(1, 4))]
         self.ledger.inputs.update({one: Input(one, sender.name, child) for one in burst})
@@ -295,8 +297,8 @@ class BrokerStory:
 class _Killer:
     """Kills one life: after a time, or at the end."""
 
-    def __init__(self, pid: int) -> None:
-        self._pidfd = os.pidfd_open(pid)
+    def __init__(self, pidfd: int) -> None:
+        self._pidfd = pidfd
         self._timer: threading.Timer | None = None
 
     def kill_after(self, delay_s: float) -> None:

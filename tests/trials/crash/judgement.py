@@ -68,8 +68,8 @@ def judge(evidence: Evidence) -> list[str]:
     """Every violation, with the story that repeats it."""
     record = Record(evidence)
     questions = (
-        _broke, _kept, _offered_unstored, _lost, _twice, _words, _revived, _answered_twice, _ordered, _received_in_order,
-        _doubted, _guarded, _unsent, _attested, _denied, _unadmitted,
+        _broke, _kept, _offered_unstored, _lost, _twice, _words, _revived, _answered_twice, _ordered,
+        _received_in_order, _doubted, _guarded, _unsent, _attested, _denied, _unadmitted,
     )  # fmt: skip
     return [f"story {evidence.seed}: {found}" for question in questions for found in question(record)]
 
@@ -128,7 +128,7 @@ def _lost(record: Record) -> Iterator[str]:
             continue
         if standing.kind not in entries.FINAL:
             yield f"{message_id} was admitted and ended as {standing.kind}"
-        elif standing.kind in _TEXT_ENDS and not record.placings(message_id) and not _may_be_untaken(record, message_id):
+        elif standing.kind in _TEXT_ENDS and not (record.placings(message_id) or _may_be_untaken(record, message_id)):
             yield f"{message_id} is {standing.kind} on record, and the host does not have it"
         elif standing.kind == entries.DISCARDED and not record.choices(message_id, "discard"):
             yield f"{message_id} was discarded by nobody"

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TextIO
 
-    # Plays so many runs from a seed, with a planted fault or "", and tells of each story.
-    Lane = Callable[[int, int, str, Callable[["Told"], object]], None]
+    # Plays so many runs from a seed, with a planted fault or "", and tells of each story; true: that is enough.
+    Lane = Callable[[int, int, str, Callable[["Told"], bool]], None]
 
 _MEMORY = "/dev/shm"
 # Violations that one lane says before it stops.
-ENOUGH = 20
+_ENOUGH = 20
 _FAILED_STATUS = 70
 
 
@@ -50,11 +50,21 @@ class Told:
 
 
 def play(
-    lane: Lane, runs: int, seed: int, lanes: int, planted: str = "", tell: Callable[[Told], object] = lambda _told: None
+    lane: Lane,
+    runs: int,
+    seed: int,
+    lanes: int,
+    *,
+    planted: str = "",
+    seen_as: str = "",
+    tell: Callable[[Told], object] = lambda _told: None,
 ) -> Told:
-    """So many killed lives in so many processes; a lane ends early when it found enough violations."""
+    """So many killed lives in so many processes.
+
+    A lane ends early when it found enough violations, or one that says ``seen_as``.
+    """
     told = Told()
-    children = [_fork(lane, seed * 1_000 + number, -(-runs // lanes), planted) for number in range(lanes)]
+    children = [_fork(lane, seed * 1_000 + number, -(-runs // lanes), planted, seen_as) for number in range(lanes)]
     for line in _read_all([reader for _pid, reader in children]):
         parts = json.loads(line)
         told.add(Told(collections.Counter(parts["deaths"]), collections.Counter(parts["counts"]), parts["violations"]))
@@ -92,26 +102,36 @@ def _read_all(files: Sequence[TextIO]) -> Iterator[str]:
                     selector.unregister(key.fileobj)
 
 
-def _fork(lane: Lane, seed: int, runs: int, planted: str) -> tuple[int, TextIO]:
+def _fork(lane: Lane, seed: int, runs: int, planted: str, seen_as: str) -> tuple[int, TextIO]:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read_end)
-        _be(lane, seed, runs, planted, write_end)
+        _be(lane, seed, runs, planted, _Teller(write_end, seen_as))
     os.close(write_end)
     return pid, open(read_end, encoding="utf-8")
 
 
-def _be(lane: Lane, seed: int, runs: int, planted: str, out: int) -> NoReturn:
-    """In a process of its own; it must never return into the trial."""
+class _Teller:
+    """Hands what a lane tells to the trial."""
 
-    def tell(told: Told) -> None:
+    def __init__(self, out: int, seen_as: str) -> None:
+        self._out, self._seen_as = out, seen_as
+        self._found = 0
+
+    def tell(self, told: Told) -> bool:
         parts: dict[str, Any] = {"deaths": told.deaths, "counts": told.counts, "violations": told.violations}
-        os.write(out, json.dumps(parts).encode() + b"\n")
+        os.write(self._out, json.dumps(parts).encode() + b"\n")
+        self._found += len(told.violations)
+        is_seen = bool(self._seen_as) and any(self._seen_as in violation for violation in told.violations)
+        return is_seen or self._found >= _ENOUGH
 
+
+def _be(lane: Lane, seed: int, runs: int, planted: str, teller: _Teller) -> NoReturn:
+    """In a process of its own; it must never return into the trial."""
     status = _FAILED_STATUS
     try:
-        lane(seed, runs, planted, tell)
+        lane(seed, runs, planted, teller.tell)
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -121,5 +121,5 @@ class FileHost:
     def wake(self) -> None:
         self.on_wake()
 
-    def last_response(self, entry: str | None, offset: int, limit: int) -> EmptyHistory:  # noqa: ARG002 - the contract
+    def last_response(self, entry: str | None, offset: int, limit: int) -> EmptyHistory:
         return EmptyHistory()

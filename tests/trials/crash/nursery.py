@@ -6,7 +6,6 @@ life does (``recipient``). Forked before the trial has threads or a loop; in a c
 
 from __future__ import annotations
 
-import array
 import contextlib
 import json
 import os
@@ -35,12 +34,12 @@ class Nursery:
         theirs.close()
 
     def begin(self, order: dict[str, Any]) -> tuple[int, socket.socket]:
-        """The process id of a new life, and this end of its channel."""
+        """A descriptor of a new life's process (pidfd_open(2)), and this end of its channel. Both are the caller's."""
         ours, theirs = socket.socketpair()
-        fds = array.array("i", [theirs.fileno()])
         with theirs:
-            self._control.sendmsg([json.dumps(order).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-        return int(self._control.recv(_MOST_BYTES)), ours
+            socket.send_fds(self._control, [json.dumps(order).encode()], [theirs.fileno()])
+        _said, pidfds, _flags, _address = socket.recv_fds(self._control, _MOST_BYTES, 1)
+        return pidfds[0], ours
 
     def ended(self) -> int:
         """The wait status of the life that was begun; waits for its end."""
@@ -72,7 +71,10 @@ def _raise_one(control: socket.socket, life: Life) -> bool:
         control.close()
         _live(life, json.loads(said), channel)
     channel.close()
-    control.send(b"%d" % pid)
+    # Opened before anybody waits for it: however short its life, it is this one's.
+    pidfd = os.pidfd_open(pid)
+    socket.send_fds(control, [b"begun"], [pidfd])
+    os.close(pidfd)
     _pid, status = os.waitpid(pid, 0)
     with contextlib.suppress(BrokenPipeError):
         control.send(b"%d" % status)

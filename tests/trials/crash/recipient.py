@@ -88,7 +88,7 @@ class Recipient:
             self._host = host = FileHost(self._history, order, self._dice)
             host.on_half = lambda: self._death.reach(HALF)
             host.on_wake = self._wanted.set
-            host.on_placed = lambda entries: self._session.placed(entries)
+            host.on_placed = self._tell_placed
         self._session = session = await AsyncSession.join(
             profile_from_environment(name=order["name"], environ={}, incarnation=order["incarnation"]),
             native_id=order["native"],
@@ -108,6 +108,9 @@ class Recipient:
         if order["asks"]:
             self._begin(self._ask())
         await self._end(await asyncio.get_running_loop().run_in_executor(None, self._channel.recv, 64))
+
+    def _tell_placed(self, entries: dict[str, str]) -> None:
+        self._session.placed(entries)
 
     async def _end(self, how: bytes) -> None:
         if how == b"drain":

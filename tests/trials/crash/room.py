@@ -16,7 +16,9 @@ from tests.support.daemon import ROOT, runtime_directory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FULL, READ_ONLY, UNWRITABLE = "the disk is full", "the filesystem became read-only", "the folder cannot be written"
+FULL = "the disk is full"
+READ_ONLY = "the filesystem is read-only when it starts again"
+UNWRITABLE = "the folder cannot be written"
 SCENES = (FULL, READ_ONLY, UNWRITABLE)
 _TIMEOUT_S = 120.0
 

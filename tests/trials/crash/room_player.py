@@ -7,26 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import subprocess
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from libintercom.session.host import HostRefused
 from libintercom.session.journal import export
 from libintercom.session.journal.folder import SUFFIX, stem_of
 from tests.support.sessions import Site
-from tests.support.waiting import wait_until_async
+from tests.support.waiting import NotSeen, wait_until_async
 from tests.trials.crash.native import AT_ONCE, KNOWS, FileHost, History, read_history
 from tests.trials.crash.planted import plant
 from tests.trials.crash.room import FULL, READ_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from libintercom.session.host import HostInput, Placement
 
 NATIVE = "native-b"
 # Each message takes about two pages; the disk has 160.
 _TEXT = "x" * 6_000
 _MOST = 200
 _AFTER = 5
+_BALLAST_BYTES = 128 * 1024
+# What cannot be written is known at once.
+_WORD_S = 3.0
 _ORDER: dict[str, Any] = {"steer": True, "moods": False, "confirms": AT_ONCE, "finds": KNOWS}
+
+
+class Unwilling(FileHost):
+    """Takes nothing, so that what was admitted stays in the journal."""
+
+    def place(self, batch: Sequence[HostInput]) -> Placement:
+        raise HostRefused("not now")
 
 
 class Play:
@@ -43,30 +59,25 @@ class Play:
     async def run(self) -> None:
         daemon = self._site.start_broker("--limits", "bench")
         try:
-            if self._scene in (FULL, READ_ONLY):
-                await self._lose_room()
-            else:
-                await self._begin_without()
+            await {FULL: self._fill, READ_ONLY: self._start_again_without}.get(self._scene, self._begin_without)()
         finally:
             daemon.kill()
 
     # ------------------------------------------------------------------ scenes
 
-    async def _lose_room(self) -> None:
+    async def _fill(self) -> None:
         """Room ends while messages come; afterwards everything that was stored is there, and is offered once."""
-        with open(f"{self._state}/ballast", "wb") as ballast:
-            ballast.write(bytes(128 * 1024))
+        ballast = Path(self._state) / "ballast"
+        ballast.write_bytes(bytes(_BALLAST_BYTES))
         async with await self._site.join("a", journal=False) as a:
             async with await self._site.join("b", host=self._host(0)) as b:
                 await self._send(a, _AFTER)
                 await wait_until_async(lambda: len(read_history(self._history)) == _AFTER, "the first to be placed")
-                if self._scene == READ_ONLY:
-                    subprocess.run(["mount", "-o", "remount,ro", self._state], check=True)
                 await self._send_until_it_is_said(a)
                 self._require_word(" ".join(self._site.failures), "said in the background")
                 self.seen["journal_note"] = b.journal_note
             self._judge_offers()
-            await self._make_room()
+            ballast.unlink()
             async with await self._site.join("b", host=self._host(1)) as again:
                 if again.journal_note:
                     self.violations.append(f"with room again: {again.journal_note}")
@@ -75,15 +86,35 @@ class Play:
                 self._judge_offers()
                 self._judge_once()
 
+    async def _start_again_without(self) -> None:
+        """What an earlier run stored is neither offered nor lost while the journal cannot be had."""
+        async with await self._site.join("a", journal=False) as a:
+            async with await self._site.join("b", host=Unwilling(History(self._history, 0), _ORDER, random.Random(0))):
+                await self._send(a, _AFTER)
+            self._remount("ro")
+            async with await self._site.join("b", host=self._host(1)) as b:
+                self._require_word(b.journal_note, "noted")
+                await self._send(a, 1)
+                await wait_until_async(lambda: len(read_history(self._history)) == 1, "the one that came now")
+            self._remount("rw")
+            async with await self._site.join("b", host=self._host(2)):
+                await wait_until_async(lambda: self._unplaced() == [], "everything stored to be placed")
+        placed = [line["id"] for line in read_history(self._history)]
+        if placed != [self._sent[-1], *self._sent[:-1]]:
+            self.violations.append(f"placed {placed}, sent {self._sent}")
+        self.seen["placed"] = len(placed)
+
     async def _begin_without(self) -> None:
         """There is no journal from the beginning: it runs, and says so."""
-        subprocess.run(["mount", "-o", "remount,ro", self._state], check=True)
-        async with await self._site.join("a", journal=False) as a:
-            async with await self._site.join("b", host=self._host(0)) as b:
-                self._require_word(b.journal_note, "noted")
-                await self._send(a, _AFTER)
-                await wait_until_async(lambda: len(read_history(self._history)) == _AFTER, "messages to be placed")
-                self._judge_once()
+        self._remount("ro")
+        async with (
+            await self._site.join("a", journal=False) as a,
+            await self._site.join("b", host=self._host(0)) as b,
+        ):
+            self._require_word(b.journal_note, "noted")
+            await self._send(a, _AFTER)
+            await wait_until_async(lambda: len(read_history(self._history)) == _AFTER, "messages to be placed")
+            self._judge_once()
 
     # ------------------------------------------------------------------ parts
 
@@ -100,12 +131,13 @@ class Play:
             if self._site.failures:
                 return
             await self._send(a, 1)
-        await wait_until_async(lambda: self._site.failures, "a word about the journal")
+        try:
+            await wait_until_async(lambda: self._site.failures, "a word about the journal", _WORD_S)
+        except NotSeen as error:
+            self.violations.append(str(error))
 
-    async def _make_room(self) -> None:
-        if self._scene == READ_ONLY:
-            subprocess.run(["mount", "-o", "remount,rw", self._state], check=True)
-        os.unlink(f"{self._state}/ballast")
+    def _remount(self, how: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{how}", self._state], check=True)
 
     def _require_word(self, said: str, how: str) -> None:
         self.seen[how] = said

@@ -36,7 +36,10 @@ DEADLY = tuple(point for point in (*POINTS, HALF) if point not in ELSEWHERE)
 RANDOM = ""
 _FIRST_LIFE = ("journal.created", "journal.migrated")
 _AT_LEAVING = ("journal.closing", "journal.closed", "session.leaving", "session.detached")
-_ONCE = (*_FIRST_LIFE, *_AT_LEAVING, "journal.locked", "journal.opened", "start.taken_up", "start.joined", "session.leaving", "session.detached")
+_ONCE = (
+    *(*_FIRST_LIFE, *_AT_LEAVING),
+    *("journal.locked", "journal.opened", "start.taken_up", "start.joined"),
+)
 _SELDOM = ("journal.collecting", "journal.collected", "journal.folding", "journal.folded", "journal.checkpointed", HALF)
 _WITH_ASK = ("session.reply_received",)
 _ITERATING = ("session.given", "session.consumed")
@@ -97,7 +100,6 @@ class Story:
             "environment": site.environment,
             "history": f"{site.state}/{native}.history",
             "plant": planted,
-            "iterates": dice.random() < 0.2,
             "steer": dice.random() < 0.6,
             "finds": CANNOT_TELL if dice.random() < 0.3 else KNOWS,
             "confirms": LATER if dice.random() < 0.3 else AT_ONCE,
@@ -105,6 +107,8 @@ class Story:
         self.evidence = Evidence(number, Ledger(native))
 
     async def run(self, points: list[str]) -> Evidence:
+        # A program that iterates has points of its own, and no batches.
+        self._shape["iterates"] = HALF not in points and not set(_ITERATING).isdisjoint(points)
         for point in arrange(points):
             await self._live(point)
         await self._live(RANDOM, is_last=True)
@@ -115,7 +119,7 @@ class Story:
 
     def _order(self, point: str, *, is_last: bool) -> dict[str, Any]:
         life, dice = len(self.evidence.lives), self._dice
-        nth = 1 if point in _ONCE else dice.randint(1, 2 if point in _SELDOM + _WITH_ASK + _FINDING else 6)
+        nth = 1 if point in _ONCE else dice.randint(1, 2 if point in _SELDOM else 5)
         return {
             **self._shape,
             "life": life,
@@ -134,8 +138,7 @@ class Story:
         self.evidence.lives.append(lived)
         for sender in self._senders.values():
             sender.turn_to(self.evidence.ledger, order)
-        pid, channel = self._nursery.begin(order)
-        life = _Life(pid, channel, lived)
+        life = _Life(*self._nursery.begin(order), lived)
         dies_in_s = None if point or is_last else self._dice.uniform(0.0, _LONGEST_S)
         acting = asyncio.get_running_loop().create_task(self._act(life))
         if is_last:
@@ -182,11 +185,11 @@ class Story:
 class _Life:
     """A running life: its channel is read to the end, which comes with its death."""
 
-    def __init__(self, pid: int, channel: socket.socket, lived: Lived) -> None:
+    def __init__(self, pidfd: int, channel: socket.socket, lived: Lived) -> None:
         self.lived = lived
         self.was_killed = False
         # Whoever got its process ID meanwhile is not meant.
-        self._pidfd = os.pidfd_open(pid)
+        self._pidfd = pidfd
         self._channel = channel
         loop = asyncio.get_running_loop()
         self._joined: asyncio.Future[str] = loop.create_future()
