@@ -76,13 +76,14 @@ unit stateful conformance architecture integration:
 	@echo "== pytest tests/$@ $(PYTEST_ARGS)"
 	@$(BIN)/python -m pytest tests/$@ $(PYTEST_ARGS)
 
-.PHONY: storm idle vanishing environment verdicts
+.PHONY: storm idle vanishing environment verdicts crash
 storm: setup ## a hundred starters at once, twenty times, with kills and outside witnesses [TRIAL_ARGS=--rounds 2]
 idle: setup ## clients that connect while their broker leaves
 vanishing: setup ## files that vanish under a living broker
 environment: setup ## what surrounds a client, and the broker that it starts
 verdicts: setup ## every line of the verdict table, for real
-storm idle vanishing environment verdicts:
+crash: setup ## sessions and brokers killed 10,000 times each, and their disks full
+storm idle vanishing environment verdicts crash:
 	@$(BIN)/python -m tests.trials.$@ $(TRIAL_ARGS)
 
 .PHONY: clean-clone

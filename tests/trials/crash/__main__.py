@@ -46,9 +46,14 @@ def _play(command: Command, part: str, lane: Lane, points: Sequence[str]) -> lis
     """One part's violations, and its figures said."""
     options = command.options
     begun_s = word_s = time.monotonic()
+    shown = 0
 
     def tell(told: Told) -> None:
-        nonlocal word_s
+        nonlocal word_s, shown
+        for violation in told.violations[shown:]:
+            # At once: a run takes long, and may be interrupted.
+            command.say(f"  {violation}")
+        shown = len(told.violations)
         if time.monotonic() - word_s > _WORD_S:
             word_s = time.monotonic()
             command.say(f"  {part}: {told.runs:,} runs, {len(told.violations)} violations")

@@ -121,10 +121,13 @@ class Recipient:
 
     async def _drain(self) -> None:
         """Until the journal knows of nothing that waits, and every doubt was decided."""
+        # Its answer comes behind everything that was delivered until now.
+        await self._session.list_sessions()
         while True:
             await self._decide(1.0)
+            unread = len(self._session._client._exchange.mailroom)
             waiting = [one for one in self._session._tenure.engine.ledger.unfinished() if one.kind not in FINAL]
-            if not waiting and not self._is_reading():
+            if not waiting and not unread and not self._is_reading():
                 self._say(pending=[_short(view) for view in self._session.pending()])
                 return
             self._wanted.set()
