@@ -80,7 +80,7 @@ unit stateful conformance architecture integration:
 	@echo "== pytest tests/$@ $(PYTEST_ARGS)"
 	@$(BIN)/python -m pytest tests/$@ $(PYTEST_ARGS)
 
-.PHONY: storm idle vanishing environment verdicts load mutation
+.PHONY: storm idle vanishing environment verdicts load mutation crash
 storm: setup ## a hundred starters at once, twenty times, with kills and outside witnesses [TRIAL_ARGS=--rounds 2]
 idle: setup ## clients that connect while their broker leaves
 vanishing: setup ## files that vanish under a living broker
@@ -88,7 +88,8 @@ environment: setup ## what surrounds a client, and the broker that it starts
 verdicts: setup ## every line of the verdict table, for real
 load: setup ## greedy, broken and hostile clients against a live broker [TRIAL_ARGS='--only soak']
 mutation: setup ## a million mutated frames against a live broker [TRIAL_ARGS='--frames 9999']
-storm idle vanishing environment verdicts load mutation:
+crash: setup ## sessions and brokers killed 10,000 times each, and their disks full
+storm idle vanishing environment verdicts load mutation crash:
 	@$(BIN)/python -m tests.trials.$@ $(TRIAL_ARGS)
 
 .PHONY: clean-clone

@@ -36,7 +36,7 @@ class Listener(Protocol):
 
 
 class Spool(Protocol):
-    """Keeps what must survive a restart. Reports ``Stored`` and ``StoreFailed`` through what it was started with."""
+    """Keeps what must survive a restart. What became of an effect is reported through what it was started with."""
 
     def start(self, report: Report) -> None:
         """Report what an earlier broker left (``Recovered``, before this returns), and begin to take items."""

@@ -123,9 +123,10 @@ class Store:
 
 @dataclass(slots=True)
 class Forget:
-    """Keep this item no longer. It is not answered; what was asked for before it happens before it."""
+    """Keep this item no longer; what was asked for before it happens before it. ``Forgotten`` follows if asked for."""
 
     key: str
+    is_answered: bool = False
 
 
 @dataclass(slots=True)

@@ -131,6 +131,14 @@ class StoreFailed:
 
 
 @dataclass(slots=True)
+class Forgotten:
+    """No restart brings an item back; with a ``failure`` one may, until the spool can write again."""
+
+    key: str
+    failure: str = ""
+
+
+@dataclass(slots=True)
 class Recovered:
     """What an earlier broker of this namespace left in the spool, in the order it was stored.
 
@@ -175,6 +183,7 @@ Event = (
     | OutputProgressed
     | Stored
     | StoreFailed
+    | Forgotten
     | Recovered
     | DescriptorsExhausted
     | StopRequested

@@ -133,7 +133,7 @@ class Inputs:
             return
         state = self._state
         state.counters.move("parked", f"dead_{reason}")
-        state.storing.forget(waiting.key)
+        state.storing.forget(waiting.key, is_answered=reason == "discarded")
         self._release(child, waiting)
         state.dedupe.forget(message_key(waiting.author.peer_id, waiting.message_id))
         state.letters.bury(waiting.author, child.child_id, waiting.message_id, reason)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from intercomd.core.farewells import Farewells
 from intercomd.core.inputs import Inputs
 from intercomd.core.items import CHILD, Item
 from intercomd.core.parked import STORED, Child, listing, make_row, read_description
 from intercomd.core.roster import Session
-from libintercom.wire.answers import Parked, ParkFailed, SessionLeft, Unparked
+from libintercom.wire.answers import Parked, ParkFailed, SessionLeft
 from libintercom.wire.messages import ParkedRow
 from libintercom.wire.requests import Park, Unpark, WakeOutcome
 
@@ -38,6 +39,7 @@ class Parking:
     def __init__(self, state: State, obligations: Obligations, deliveries: Deliveries, waking: Waking) -> None:
         self._state, self._obligations, self._waking = state, obligations, waking
         self.inputs = Inputs(state, obligations, deliveries, self._settle)
+        self.farewells = Farewells(state)
         self._children: dict[str, Child] = {}
         self._by_key: dict[str, Child] = {}
         self._last_seen: OrderedDict[str, Registration] = OrderedDict()
@@ -83,7 +85,10 @@ class Parking:
         self._state.storing.store(CHILD, child.key, child.facts())
 
     def unpark(self, connection: Connection, frame: Unpark) -> None:
-        """A main says that a child will not be back: it is listed no more, and what waited for it is dead."""
+        """A main says that a child will not be back: it is listed no more, and what waited for it is dead.
+
+        Answered once no restart can bring it back.
+        """
         main, child = connection.session, self._children.get(frame.child_id)
         fault = "not_your_child" if main is None or child is None or not _is_main_of(main, child.root) else ""
         if child is not None and not fault and child.inputs:
@@ -92,10 +97,10 @@ class Parking:
             self._refuse(connection, frame.child_id, fault)
             return
         waiting = list(child.inputs.values())
+        self.farewells.begin(connection.conn, child, [child.key, *(one.key for one in waiting)])
         for one in waiting:
             self.inputs.bury(child, one, "discarded")
-        self._end(child)
-        self._state.turn.write(connection.conn, Unparked(child_id=frame.child_id, dropped=len(waiting)))
+        self._end(child, is_answered=True)
 
     def settle_wake(self, connection: Connection, frame: WakeOutcome) -> None:
         """A main says what came of waking its child; from anybody else it means nothing."""
@@ -279,11 +284,11 @@ class Parking:
         else:
             self._end(child)
 
-    def _end(self, child: Child) -> None:
+    def _end(self, child: Child, *, is_answered: bool = False) -> None:
         """It is parked no more: forgotten, and where it is away, gone from its group."""
         state = self._state
         self._answer_parkers(child)
-        state.storing.forget(child.key)
+        state.storing.forget(child.key, is_answered=is_answered)
         del self._children[child.child_id], self._by_key[child.key]
         for kind in ("parked", "drain"):
             state.deadlines.clear((kind, child.child_id))

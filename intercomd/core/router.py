@@ -274,12 +274,8 @@ class Router:
         for token in event.tokens:
             self.deliveries.held(token)
 
-    def _stored(self, event: events.Stored) -> None:
-        self.spooled.stored(event)
-        self.lifetime.consider_idle()
-
-    def _store_failed(self, event: events.StoreFailed) -> None:
-        self.spooled.store_failed(event)
+    def _hear_spool(self, event: events.Stored | events.StoreFailed | events.Forgotten) -> None:
+        self.spooled.hear(event)
         self.lifetime.consider_idle()
 
     def _recover(self, event: events.Recovered) -> None:
@@ -347,8 +343,7 @@ class Router:
         events.DeliveriesTaken: _take,
         events.DeliveriesHeld: _hold,
         events.OutputProgressed: _progress,
-        events.Stored: _stored,
-        events.StoreFailed: _store_failed,
+        **dict.fromkeys((events.Stored, events.StoreFailed, events.Forgotten), _hear_spool),
         events.Recovered: _recover,
         events.DescriptorsExhausted: _exhausted,
         events.StopRequested: _stop,

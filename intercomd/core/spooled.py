@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from intercomd.core.events import Forgotten, Stored, StoreFailed
 from intercomd.core.items import ASK, CHILD, INPUT, LETTER, REPLY
 
 if TYPE_CHECKING:
-    from intercomd.core.events import Recovered, Stored, StoreFailed
+    from intercomd.core.events import Recovered
     from intercomd.core.kept import Kept
     from intercomd.core.parking import Parking
     from intercomd.core.state import State
@@ -22,8 +23,16 @@ class Spooled:
     def __init__(self, state: State, parking: Parking, kept: Kept) -> None:
         self._state, self._parking, self._kept = state, parking, kept
 
-    def stored(self, event: Stored) -> None:
-        """An item is kept."""
+    def hear(self, event: Stored | StoreFailed | Forgotten) -> None:
+        """An item is kept, could not be kept, or is kept no longer."""
+        if isinstance(event, Forgotten):
+            self._parking.farewells.forgotten(event.key, event.failure)
+        elif isinstance(event, Stored):
+            self._stored(event)
+        else:
+            self._store_failed(event)
+
+    def _stored(self, event: Stored) -> None:
         kind = self._state.storing.settle(event.key)
         if kind == LETTER:
             self._state.letters.stored(event.key)
@@ -34,13 +43,14 @@ class Spooled:
         elif kind:
             self._kept.stored(event.key)
 
-    def store_failed(self, event: StoreFailed) -> None:
-        """An item could not be kept."""
+    def _store_failed(self, event: StoreFailed) -> None:
         kind = self._state.storing.settle(event.key)
         if kind == LETTER:
             self._state.letters.store_failed(event.key, event.reason)
         elif kind == INPUT:
             self._parking.inputs.store_failed(event.key, event.reason)
+            # What was never kept has not to be forgotten.
+            self._parking.farewells.forgotten(event.key)
         elif kind == CHILD:
             self._parking.store_failed(event.key, event.reason)
         elif kind:

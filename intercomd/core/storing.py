@@ -36,9 +36,9 @@ class Storing:
         self._unanswered[key] = kind
         self._turn.add(Store(Item(key, kind, encode_json(facts), row, message)))
 
-    def forget(self, key: str) -> None:
-        """Ask for an item to be kept no longer."""
-        self._turn.add(Forget(key))
+    def forget(self, key: str, *, is_answered: bool = False) -> None:
+        """Ask for an item to be kept no longer, and maybe to be told when that is so."""
+        self._turn.add(Forget(key, is_answered))
 
     def settle(self, key: str) -> str:
         """The spool answered: the kind of what it answered for, ``""`` when nothing was asked."""

@@ -113,6 +113,7 @@ class Engine:
         standings = tuple(self.ledger.unfinished())
         self._unplaced = {one.message_id for one in standings if one.kind not in entries.FINAL}
         self.happen(happenings.Recovered(standings=standings))
+        reach("start.taken_up")
 
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""

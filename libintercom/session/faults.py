@@ -31,6 +31,10 @@ POINTS = (
     "journal.collected",  # and committed
     "journal.closing",  # the writer has ended
     "journal.closed",  # the database is closed; the lock is still held
+    "start.taken_up",  # the inbox has what an earlier run left; nobody is connected yet
+    "start.asking",  # the host is about to be asked for what was handed to it and never heard of
+    "start.told",  # it answered; the inbox does not know
+    "start.joined",  # the broker knows this run
     "session.arrived",  # a message was read and may be admitted; nothing of it is on record
     "session.stored",  # a checkpoint is on disk; the inbox does not know
     "session.placing",  # that a batch goes to the host is on record; the host was not called

@@ -89,6 +89,7 @@ class Life:
     async def _connect(self, tenure: Tenure) -> None:
         described = _describe(self._profile, tenure.live, self.host)
         self._client = client = await AsyncClient.join(described, **self._chosen.client)
+        reach("start.joined")
         self._reception = reception = Reception(client, tenure, self.host, self._errors, self._chosen.watchers)
         self._line = Line(
             client, self._errors, on_event=reception.take, on_joined=reception.rejoin, on_lost=reception.lose

@@ -55,9 +55,7 @@ class Placing:
         self._add(self._host.wake, self._judge_wake)
 
     def find(self, message_id: str) -> None:
-        self._add(
-            lambda: self._host.find_placement(message_id), lambda task: self._judge_finding(message_id, task)
-        )
+        self._add(lambda: self._begin_finding(message_id), lambda task: self._judge_finding(message_id, task))
 
     def abandon(self) -> None:
         """Forget what was asked for; a call under way is given up."""
@@ -96,6 +94,10 @@ class Placing:
                 task.cancel()
         return task if task.done() else None
 
+    def _begin_finding(self, message_id: str) -> Any:
+        reach("start.asking")
+        return self._host.find_placement(message_id)
+
     # ------------------------------------------------------------------ what an end means
 
     def _judge_placement(self, ids: tuple[str, ...], task: asyncio.Task[Any] | None) -> Record | None:
@@ -109,6 +111,7 @@ class Placing:
 
     def _judge_finding(self, message_id: str, task: asyncio.Task[Any] | None) -> Record:
         failure = _failure_of(task)
+        reach("start.told")
         if task is None or failure is not None:
             return happenings.PlacementUnknown(message_id=message_id, reason=self._say(failure))
         found = task.result()

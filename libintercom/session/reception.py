@@ -178,6 +178,8 @@ class Reception:
         if asked.kind == LAST:
             answer = await serving.read_last(self._host, asked)
         else:
+            # What came before the question counts, once it is stored.
+            await self._tenure.engine.flush()
             answer = self._attest(asked.root_session_id or "", asked.message_id or "")
         await self._client.answer_read(asked.token, answer)
 

@@ -258,7 +258,7 @@ def spools(mode: str) -> Action:
 
 def answers_letters(*, is_stored: bool) -> Action:
     def perform(world: World) -> bool:
-        return bool(world.unstored) and world.step(*world.store_answers(is_stored=is_stored))
+        return bool(world.unstored or world.unforgotten) and world.step(*world.store_answers(is_stored=is_stored))
 
     return Action("what waits is stored" if is_stored else "what waits is not stored", "", perform)
 

@@ -181,7 +181,7 @@ class World(Rig):
         state = self.router.state
         hello = HELLO.replace(incarnation=f"incarnation-{self._lives}")
         self.router, self.listener = Router(state.limits, hello, self.at_ms, self.now), FakeListener()
-        self.unstored, self.last = [], {}
+        self.unstored, self.unforgotten, self.last = [], [], {}
         self.conns, self.registered, self.has_stop_waiting = {}, set(), False
         self.watches = [watch.survive() for watch in self.watches]
         return self.step(events.Recovered(tuple(self.kept_items.values())))
@@ -233,7 +233,8 @@ class World(Rig):
         waiting = state.deadlines.keys()
         reads = tuple(sorted((opened.reader_id, opened.owner.peer_id) for opened in self.router.reads))
         due = tuple(sorted(str(key[0]) for key in waiting))
-        around = (self.spool, len(self.unstored), self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
+        spool = (self.spool, len(self.unstored), len(self.unforgotten))
+        around = (spool, self.has_stop_waiting, self.listener.is_accepting, self.exit is None)
         away = tuple(sorted(state.roster.parked)), tuple(sorted(item.kind for item in self.kept_items.values()))
         return sessions, asks, shown, held, due, reads, around, away, tuple(sorted(map(repr, state.stage.all_keys())))
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from intercomd.core.effects import Store
-from intercomd.core.events import Recovered, Stored, StoreFailed
+from intercomd.core.events import Forgotten, Recovered, Stored, StoreFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +102,8 @@ class FakeSpool:
         assert self._report, "a spool is started first"
         if not isinstance(effect, Store):
             self.items.pop(effect.key, None)
+            if effect.is_answered:
+                self._report([Forgotten(effect.key, self.failure)])
         elif self.failure:
             self._report([StoreFailed(effect.item.key, self.failure)])
         else:

@@ -51,6 +51,7 @@ class Rig:
         self.spool = "stores"
         # What the spool was given and has not answered for, and what it keeps.
         self.unstored: list[effects.Store] = []
+        self.unforgotten: list[str] = []
         self.kept_items: dict[str, Item] = {}
         self._void: set[str] = set()
         # What the endpoint does when it is to be given up: "releases" it, or "waits" for an event by hand.
@@ -105,7 +106,7 @@ class Rig:
             self.log.append(effect)
         elif isinstance(effect, effects.Forget):
             # What was asked for before it happens before it.
-            self._forget(effect.key)
+            self._forget(effect)
         elif isinstance(effect, effects.Store):
             self.unstored.append(effect)
             if self.spool != "waits":
@@ -120,13 +121,21 @@ class Rig:
     def store_answers(self, *, is_stored: bool) -> list[Any]:
         """What the spool says about everything it was given and has not answered for."""
         waiting, self.unstored = self.unstored, []
+        failure = "" if is_stored else "disk full"
+        forgotten = [events.Forgotten(key, failure) for key in self.unforgotten]
+        self.unforgotten = []
         if not is_stored:
-            return [events.StoreFailed(effect.item.key, "disk full") for effect in waiting]
+            return [*(events.StoreFailed(effect.item.key, failure) for effect in waiting), *forgotten]
         kept = [effect.item for effect in waiting if effect.item.key not in self._void]
         self.kept_items.update((item.key, item) for item in kept)
-        return [events.Stored(effect.item.key) for effect in waiting]
+        return [*(events.Stored(effect.item.key) for effect in waiting), *forgotten]
 
-    def _forget(self, key: str) -> None:
+    def _forget(self, effect: effects.Forget) -> None:
+        key = effect.key
         self.kept_items.pop(key, None)
+        if effect.is_answered:
+            self.unforgotten.append(key)
+            if self.spool != "waits":
+                self._queue.extend(self.store_answers(is_stored=self.spool == "stores"))
         if any(effect.item.key == key for effect in self.unstored):
             self._void.add(key)

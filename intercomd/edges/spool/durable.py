@@ -2,7 +2,8 @@
 
 Owns the one thread that writes, and the order of what is asked for and reported. Does not own the file (``database``).
 
-Everything that waits when the writer comes round goes into one transaction, so a burst costs one sync. An item is
+Everything that waits when the writer comes round goes into one transaction, so a burst costs one sync; what one turn
+of the core asks for is never divided between two, so no kill leaves half of a decision. An item is
 reported as stored only when its transaction is on the disk. Where that is not possible it is reported as failed, and
 nothing is lost in silence. A file that is not there is made when something is to be kept.
 """
@@ -14,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from intercomd.core.effects import Store
-from intercomd.core.events import Recovered, Stored, StoreFailed
+from intercomd.core.events import Forgotten, Recovered, Stored, StoreFailed
 from intercomd.edges.spool.faults import reach
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class DurableSpool:
         self._refusal = refusal
         self._report: Report | None = None
         self._database: Database | None = None
+        # Of the turn that is being applied; the writer gets it as a whole.
+        self._turning: list[Store | Forget] = []
         self._waiting: list[Store | Forget] = []
         # What is to be forgotten although a transaction failed: otherwise it would be there again after a restart.
         self._owed: list[Store | Forget] = []
@@ -69,9 +72,17 @@ class DurableSpool:
             report([Recovered(items)])
 
     def apply(self, effect: Store | Forget) -> None:
-        """Hand an effect to the writer."""
+        """Hand an effect to the writer, together with the others of this turn."""
+        self._turning.append(effect)
+        if len(self._turning) == 1:
+            self._call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        if not self._turning:
+            return
         with self._turn:
-            self._waiting.append(effect)
+            self._waiting += self._turning
+            self._turning = []
             self._turn.notify()
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_on, name="spool", daemon=True)
@@ -80,6 +91,7 @@ class DurableSpool:
     def close(self) -> None:
         """Let the writer finish, within a bound."""
         self._report = None
+        self._hand_over()
         with self._turn:
             self._is_closing = True
             self._turn.notify()
@@ -109,13 +121,12 @@ class DurableSpool:
             self._database.close()
 
     def _write(self, batch: Sequence[Store | Forget]) -> list[Event]:
-        stores = [effect for effect in batch if isinstance(effect, Store)]
         failure = self._refusal or self._try_to_write(batch)
         if failure:
             self._tell_failure(failure)
-            return [StoreFailed(effect.item.key, failure) for effect in stores]
-        self._last_failure = ""
-        return [Stored(effect.item.key) for effect in stores]
+        else:
+            self._last_failure = ""
+        return [_answer(effect, failure) for effect in batch if isinstance(effect, Store) or effect.is_answered]
 
     def _try_to_write(self, batch: Sequence[Store | Forget]) -> str:
         """Why nothing of a batch could be kept, ``""`` when all of it was."""
@@ -160,6 +171,12 @@ class DurableSpool:
     def _tell(self, answers: list[Event]) -> None:
         if self._report is not None:
             self._report(answers)
+
+
+def _answer(effect: Store | Forget, failure: str) -> Event:
+    if not isinstance(effect, Store):
+        return Forgotten(effect.key, failure)
+    return StoreFailed(effect.item.key, failure) if failure else Stored(effect.item.key)
 
 
 def _explain(error: BaseException) -> str:

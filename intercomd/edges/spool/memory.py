@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from intercomd.core.effects import Store
-from intercomd.core.events import Recovered, Stored
+from intercomd.core.events import Forgotten, Recovered, Stored
 
 if TYPE_CHECKING:
     from intercomd.core.effects import Forget
@@ -33,6 +33,8 @@ class MemorySpool:
         """Keep or forget an item."""
         if not isinstance(effect, Store):
             self._items.pop(effect.key, None)
+            if effect.is_answered and self._report is not None:
+                self._report([Forgotten(effect.key)])
             return
         self._items[effect.item.key] = effect.item
         if self._report is not None:

@@ -159,12 +159,9 @@ class Journal:
                 return
 
     def receipt_rows(self, message_id: str) -> list[Entry]:
-        """Every entry of one message, oldest first, also those not stored yet."""
+        """Every stored entry of one message, oldest first: nobody is told of what a crash may yet take back."""
         with self._mine():
-            known = self._look_up(message_id)
-            rows = {number: entry for number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])}
-            rows.update(known.waiting)
-        return [rows[number] for number in sorted(rows)]
+            return [entry for _number, entry, _size in self._ask(self._view.chain, self._place(message_id)[1])]
 
     def close(self) -> None:
         """Store what was appended, apply the retention and give the journal up; harmless when repeated."""

@@ -145,7 +145,7 @@ def test_input_is_given_up_only_when_that_is_said() -> None:
     talk.says("main", unpark()).expects("main", failed("has_input"))
     letter = {"type": "dead_letter", "messageId": "m1", "recipientId": "child-001", "reason": "discarded", "...": True}
     talk.says("main", unpark(discard=True))
-    talk.expects("main", LEFT, {"type": "unparked", "childId": "child-001", "dropped": 1}, letter)
+    talk.expects("main", LEFT, letter, {"type": "unparked", "childId": "child-001", "dropped": 1})
     assert talk.counts() == {"accepted": 1, "dead_discarded": 1}
 
 

@@ -13,9 +13,12 @@ from intercomd.core.effects import Forget, Store
 from intercomd.core.events import Recovered, Stored, StoreFailed
 from intercomd.core.items import Item
 from intercomd.edges.spool import database, faults
+from intercomd.edges.spool.durable import DurableSpool
 from tests.support.spools import DurableDesk, Heard
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -174,6 +177,25 @@ def test_a_failure_is_logged_once_until_it_changes(desk: DurableDesk) -> None:
     spool.close()
     assert heard.events == [StoreFailed(f"k{number}", "no home") for number in range(3)]
     assert [parts["reason"] for parts in desk.logged("not stored")] == ["no home"]
+
+
+def test_what_one_turn_asks_for_is_one_transaction(desk: DurableDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill leaves a decision whole or undone: a message that was dropped has its letter, or is still there."""
+    begun: list[str] = []
+    monkeypatch.setattr(faults, "hook", lambda point: begun.append(point) if point == "transaction begun" else None)
+    turns: list[Callable[[], object]] = []
+    spool, heard = DurableSpool(str(desk.path), desk.log, turns.append), Heard()
+    spool.start(heard)
+    for turn in range(2):
+        for number in range(20):
+            spool.apply(Store(item(100 * turn + number)))
+        # The loop comes round.
+        turns.pop(0)()
+        wait_until(lambda: turns, "the report")
+        turns.pop(0)()
+    spool.close()
+    assert len(heard.answers) == 40
+    assert len(begun) == 2
 
 
 def test_what_was_asked_for_before_the_end_is_kept(desk: DurableDesk) -> None:

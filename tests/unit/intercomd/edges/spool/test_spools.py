@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from intercomd.core.effects import Forget, Store
-from intercomd.core.events import Recovered, Stored, StoreFailed
+from intercomd.core.events import Forgotten, Recovered, Stored, StoreFailed
 from intercomd.core.items import Item
 from intercomd.edges.spool.memory import MemorySpool
 from tests.support.fakes import FakeSpool
@@ -88,10 +88,22 @@ def test_forgetting_what_is_not_there_is_no_matter(make: Make) -> None:
     spool.close()
 
 
+def test_what_is_forgotten_is_answered_where_that_is_asked_for(make: Make) -> None:
+    spool, heard = make(), Heard()
+    spool.start(heard)
+    spool.apply(Store(item(1)))
+    spool.apply(Forget("k1", is_answered=True))
+    spool.apply(Forget("never", is_answered=True))
+    heard.wait_for(3)
+    assert heard.events == [Stored("k1"), Forgotten("k1"), Forgotten("never")]
+    spool.close()
+
+
 def test_the_fake_can_fail() -> None:
     spool, heard = FakeSpool(), Heard()
     spool.start(heard)
     spool.failure = "disk full"
     spool.apply(Store(item(1)))
-    assert heard.events == [StoreFailed("k1", "disk full")]
+    spool.apply(Forget("k1", is_answered=True))
+    assert heard.events == [StoreFailed("k1", "disk full"), Forgotten("k1", "disk full")]
     assert spool.items == {}
