@@ -10,47 +10,37 @@ import asyncio
 import os
 from collections import deque
 
+from libintercom.errors import IntercomError
 from libintercom.session import entries, happenings, steps
 from libintercom.session.errors import JournalStopped
 from libintercom.session.faults import reach
 from libintercom.session.framing import frame
 from libintercom.session.host import HostInput
 from libintercom.session.placing import Placing
+from libintercom.session.retrying import Retry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, ClassVar, Protocol
+    from collections.abc import Awaitable, Callable
+    from typing import Any, ClassVar
 
     from libintercom.inbound import Inbound
     from libintercom.session.background import BackgroundErrors
-    from libintercom.session.entries import Entry, Standing
+    from libintercom.session.entries import Entry
     from libintercom.session.host import Host
     from libintercom.session.inbox import Inbox
+    from libintercom.session.opening import Ledger
     from libintercom.wire.record import Record
-
-    class Ledger(Protocol):
-        """What the engine needs of a journal; ``journal.Journal`` and ``volatile.VolatileJournal`` have it."""
-
-        def append(self, entries: Any, /) -> Any: ...
-
-        def find(self, message_id: str, /) -> Standing | None: ...
-
-        def unfinished(self) -> Any: ...
-
-        def receipt_rows(self, message_id: str, /) -> list[Entry]: ...
-
 
 # Messages whose first checkpoint is under way; past this the connection is not read on, so the broker's quota tells
 # senders the truth. Two group commits of a busy disk.
 MAX_ADMITTING = 1_024
 # Messages that the host was not seen to have, in memory; past this the same.
 MAX_UNPLACED = 1_000
-# What the host refused, or the journal could not take, is tried again after so long, then twice as long, to a limit.
-FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
-
 # No sender guesses the end of its own frame.
 _NONCE_BYTES = 8
+ARREARS = "unstored messages"
+_NEVER_STORED = "messages came and were never stored or offered: the journal took none when this session left"
 JOURNAL, HOST = "journal", "host"
 # What the host or the journal would not take.
 _RETRIED = frozenset({steps.HOST_REFUSED, steps.NOT_STORED, steps.UNRECORDED})
@@ -69,6 +59,7 @@ class Engine:
         errors: BackgroundErrors,
         *,
         generation: str,
+        mend: Callable[[], Awaitable[Ledger | None]],
         now_ms: Callable[[], int],
         on_change: Callable[[], object],
     ) -> None:
@@ -76,15 +67,19 @@ class Engine:
         self._errors, self._now_ms, self._on_change = errors, now_ms, on_change
         self._loop = asyncio.get_running_loop()
         self._host = host
-        self._placing = Placing(host, self.happen, lambda reason: errors.report(HOST, reason))
+        self._placing = Placing(host, self.happen, self._note_host_failure)
         self._happened: deque[Record] = deque()
         self._is_turning = False
         self._generation = generation
         # Checkpoints under way, by their entries' IDs, in order; and who waits for the end of one.
         self._storing: dict[tuple[str, ...], tuple[Entry, ...]] = {}
         self._flushing: dict[tuple[str, ...], asyncio.Future[str]] = {}
-        self._admitting: set[str] = set()
+        self._admitting: dict[str, Inbound] = {}
         self._unplaced: set[str] = set()
+        # Read, and the journal could not take them: nobody was offered them, nothing is read before they are in.
+        self._arrears: dict[str, Inbound] = {}
+        # Since the journal could not take one until it took something again.
+        self._is_owing = False
         self._room = asyncio.Event()
         self._room.set()
         self._detached = asyncio.Event()
@@ -94,9 +89,8 @@ class Engine:
         # Whose placement is being recorded, and whose could not be.
         self._placing_ids: set[str] = set()
         self._unrecorded: dict[str, Entry] = {}
-        self._is_closing = False
-        self._retry: asyncio.TimerHandle | None = None
-        self._retry_s = FIRST_RETRY_S
+        self._is_closing = self._is_hurrying = False
+        self._retry, self._mend = Retry(self._try_again), mend
 
     # ------------------------------------------------------------------ what happens
 
@@ -124,14 +118,27 @@ class Engine:
     async def admit(self, inbound: Inbound) -> None:
         """Take a message in; returns when there is room for the next one, not when this one is stored."""
         reach("session.arrived")
-        message_id = inbound.message.id
-        standing = self.ledger.find(message_id)
-        if standing is None:
-            self._admitting.add(message_id)
-        told = {} if standing is None else {"standing": standing}
-        self.happen(happenings.Arrived(inbound=inbound, **told))
+        self._arrive(inbound)
         self._measure()
         await self._room.wait()
+
+    def _arrive(self, inbound: Inbound) -> None:
+        message_id = inbound.message.id
+        try:
+            standing = self.ledger.find(message_id)
+        except IntercomError as error:
+            # Nobody can tell whether it is a repetition.
+            self._note_journal_failure(str(error))
+            self._owe(inbound)
+            return
+        if standing is None:
+            self._admitting[message_id] = inbound
+        told = {} if standing is None else {"standing": standing}
+        self.happen(happenings.Arrived(inbound=inbound, **told))
+
+    def _owe(self, inbound: Inbound) -> None:
+        self._arrears[inbound.message.id], self._is_owing = inbound, True
+        self._retry.arm()
 
     # ------------------------------------------------------------------ what callers wait for
 
@@ -150,7 +157,10 @@ class Engine:
         """``""`` once a reply that an ask of ours got is on record; else why it is not given to the ask."""
         reach("session.reply_received")
         message_id = inbound.message.id
-        standing = self.ledger.find(message_id)
+        try:
+            standing = self.ledger.find(message_id)
+        except IntercomError as error:
+            return str(error)
         told = {} if standing is None else {"standing": standing}
         return await self._await(self._given, message_id, happenings.ReplyArrived(inbound=inbound, **told))
 
@@ -195,17 +205,30 @@ class Engine:
 
     # ------------------------------------------------------------------ the end
 
+    def hurry(self) -> None:
+        """The connection ends: take in what was read of it, whatever the bounds."""
+        self._is_hurrying = True
+        self._measure()
+
+    async def settle_arrears(self) -> None:
+        """Before shutting down: store what the journal owes, or say that it never took it; nothing is tried again."""
+        if self._arrears:
+            await self._try_again()
+            await self.flush()
+        self._is_closing = True
+        self._retry.stop()
+        if self._arrears:
+            self._errors.report(ARREARS, f"{len(self._arrears)} {_NEVER_STORED}")
+
     async def shut_down(self, timeout_s: float) -> bool:
         """Finish what was begun and offer nothing new; False when the host did not end its part in time."""
-        self._is_closing = True
-        self._stop_retry()
         self.happen(happenings.ShutdownBegan())
         return await self._drain(timeout_s)
 
     def invalidate(self) -> None:
         """The context is gone: nothing is stored or placed for it from here on."""
         self._is_closing = True
-        self._stop_retry()
+        self._retry.stop()
         self.happen(happenings.ContextInvalidated())
         self._placing.abandon()
         for waiting in (self._replies, self._given, self._placements):
@@ -230,7 +253,10 @@ class Engine:
         self._storing[ids] = stored
         for entry in stored:
             self._count(entry)
-        self.ledger.append(stored).add_done(lambda failure: self._report_back(ids, failure))
+        try:
+            self.ledger.append(stored).add_done(lambda failure: self._report_back(ids, failure))
+        except IntercomError as error:
+            self._report_back(ids, error)
 
     def _report_back(self, ids: tuple[str, ...], failure: Exception | None) -> None:
         # From the journal's writer, or from here when there is none.
@@ -246,9 +272,11 @@ class Engine:
         stored = self._storing.pop(ids, ())
         if reason is None:
             self._errors.recover(JOURNAL)
+            self._retry.reset()
+            self._is_owing = bool(self._arrears)
             self.happen(happenings.Checkpointed(entry_ids=ids))
         else:
-            self._errors.report(JOURNAL, reason)
+            self._note_journal_failure(reason)
             self.happen(happenings.CheckpointFailed(entry_ids=ids, reason=reason))
         for entry in stored:
             self._note_settled(entry, reason)
@@ -265,7 +293,7 @@ class Engine:
             self._placing_ids.add(entry.message_id)
 
     def _note_settled(self, entry: Entry, reason: str | None) -> None:
-        self._admitting.discard(entry.message_id)
+        self._admitting.pop(entry.message_id, None)
         if entry.kind == entries.PLACED:
             self._placing_ids.discard(entry.message_id)
             waiting = self._placements.pop(entry.message_id, None)
@@ -277,7 +305,8 @@ class Engine:
     def _measure(self) -> None:
         """Whether more may be read from the connection."""
         is_full = len(self._admitting) >= MAX_ADMITTING or len(self._unplaced) >= MAX_UNPLACED
-        self._room.clear() if is_full else self._room.set()
+        has_room = self._is_hurrying or not (is_full or self._is_owing)
+        self._room.set() if has_room else self._room.clear()
 
     # ------------------------------------------------------------------ the other steps
 
@@ -294,8 +323,22 @@ class Engine:
     def _find(self, step: steps.FindPlacement) -> None:
         self._placing.find(step.message_id)
 
+    def _note_journal_failure(self, reason: str) -> None:
+        # While it is being mended, each attempt fails in its own words.
+        if not self._is_owing:
+            self._errors.report(JOURNAL, reason)
+
+    def _note_host_failure(self, reason: str) -> None:
+        if not self._is_closing:
+            self._errors.report(HOST, reason)
+
     def _send_reply(self, step: steps.SendReply) -> None:
-        _finish(self._replies.get(step.reply_id), "")
+        waiting = self._replies.get(step.reply_id)
+        if waiting is None or waiting.done():
+            # Whoever wanted to reply gave up meanwhile.
+            self.end_reply(step.ask_id, step.reply_id, is_accepted=False)
+        else:
+            _finish(waiting, "")
 
     def _refuse_reply(self, step: steps.RefuseReply) -> None:
         _finish(self._replies.get(step.reply_id), step.reason)
@@ -307,9 +350,10 @@ class Engine:
         _finish(self._given.get(step.message_id), step.reason or step.code)
 
     def _refuse(self, step: steps.Refuse) -> None:
-        self._admitting.discard(step.message_id)
-        if step.code == steps.NOT_STORED:
+        inbound = self._admitting.pop(step.message_id, None)
+        if step.code == steps.NOT_STORED and inbound is not None:
             self._unplaced.discard(step.message_id)
+            self._owe(inbound)
         self._say(step.code, step.message_id, step.reason)
 
     def _report(self, step: steps.Report) -> None:
@@ -320,25 +364,21 @@ class Engine:
 
     def _say(self, code: str, message_id: str, reason: str) -> None:
         if code in _RETRIED and not self._is_closing:
-            self._arm_retry()
+            self._retry.arm()
         if code not in _QUIET:
             self._errors.report(f"message {message_id}", f"{code}: {reason}")
 
-    def _arm_retry(self) -> None:
-        if self._retry is None:
-            self._retry = self._loop.call_later(self._retry_s, self._try_again)
-            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-
-    def _try_again(self) -> None:
-        self._retry = None
+    async def _try_again(self) -> None:
+        """Mend the journal if it stopped, admit what it owes, and offer what waits."""
+        if self._arrears:
+            self.ledger = await self._mend() or self.ledger
+        owed, self._arrears = self._arrears, {}
+        for inbound in owed.values():
+            self._arrive(inbound)
         self.happen(happenings.RetryDue())
-        if self._retry is None:
-            self._retry_s = FIRST_RETRY_S
-
-    def _stop_retry(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
+        # Where all were known already, nothing is stored that could tell.
+        self._is_owing = bool(self._arrears or self._admitting)
+        self._measure()
 
     _STEPS: ClassVar[dict[type[Record], Callable[[Engine, Any], None]]] = {
         steps.Checkpoint: _checkpoint,

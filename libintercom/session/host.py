@@ -122,13 +122,14 @@ class QueueHost:
 
     def __init__(self) -> None:
         self.is_busy = False
+        self._is_open = True
         self._waiting: deque[HostInput] = deque()
         self._responses: deque[PagedText] = deque(maxlen=KEPT_RESPONSES)
         self._on_arrival: Callable[[], object] | None = None
 
     @property
     def backlog(self) -> int:
-        """How many messages are in line. (No ``__len__``: a host with nothing in line is a host.)"""
+        """How many messages are in line. It is no ``__len__``, for a host with an empty line is a host all the same."""
         return len(self._waiting)
 
     @property
@@ -140,7 +141,9 @@ class QueueHost:
         return not self.is_busy
 
     def place(self, batch: Sequence[HostInput]) -> Placement:
-        """Line up; nothing is placed before the program takes it."""
+        """Line up; nothing is placed before the program takes it. Raises HostRefused once it was withdrawn."""
+        if not self._is_open:
+            raise HostRefused("the session leaves")
         self._waiting.extend(batch)
         self.wake()
         return Placement(entries={})
@@ -176,8 +179,13 @@ class QueueHost:
         """The program gets it."""
         return self._waiting.popleft()
 
+    def open(self) -> None:
+        """Take messages in, for the first time or after ``withdraw``."""
+        self._is_open = True
+
     def withdraw(self) -> tuple[str, ...]:
-        """Let go of everything that the program did not take: the message IDs, in order."""
+        """Let go of everything that the program did not take, and take in nothing more: the message IDs, in order."""
+        self._is_open = False
         left = tuple(one.message_id for one in self._waiting)
         self._waiting.clear()
         return left

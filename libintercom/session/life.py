@@ -101,6 +101,7 @@ class Life:
         tenure, line, reception = self._tenure, self._line, self._reception
         if tenure is None or line is None or reception is None:
             return
+        tenure.engine.hurry()
         await line.hang_up()
         reach("session.leaving")
         await reception.finish()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from concurrent.futures import Future
 
 from libintercom.session.errors import Forked, NotLive
 
@@ -32,9 +33,7 @@ class LoopThread:
         self._on_abandoned = on_abandoned
         self._thread = threading.Thread(target=self._turn, name="intercom-session")
         self._thread.start()
-        # A daemon, for it only waits: the interpreter joins every other thread when the main one ends, and that
-        # would wait for ever for a session that nobody leaves.
-        threading.Thread(target=self._watch_main, name="intercom-session-watch", daemon=True).start()
+        _WATCH.add(self)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine, run on the loop. An interrupted wait cancels it.
@@ -45,8 +44,11 @@ class LoopThread:
             RuntimeError: called on the loop itself, where waiting would never end.
 
         """
-        future = asyncio.run_coroutine_threadsafe(self._checked(coroutine), self._loop)
+        checked = self._checked(coroutine)
+        future: Future[T] = Future()
+        # Not run_coroutine_threadsafe: an interrupt that falls inside it would leave nothing to cancel.
         try:
+            self._loop.call_soon_threadsafe(_start, checked, future)
             return future.result()
         except BaseException:
             future.cancel()
@@ -95,18 +97,80 @@ class LoopThread:
         try:
             self._loop.run_forever()
         finally:
+            _WATCH.drop(self)
             _cancel_all(self._loop)
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
-    def _watch_main(self) -> None:
-        threading.main_thread().join()
+    def abandon(self) -> None:
+        """The main thread has ended; from whichever thread."""
         try:
             self._loop.call_soon_threadsafe(self._on_abandoned)
         except RuntimeError:
             # It was closed: somebody did stop it.
             pass
+
+
+class _Watch:
+    """Loops to be told when the main thread ends.
+
+    The interpreter then joins every thread that is no daemon, and would wait for ever for a session that nobody leaves.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loops: set[LoopThread] = set()
+        self._pid = 0
+
+    def add(self, loop: LoopThread) -> None:
+        with self._lock:
+            self._loops.add(loop)
+            if self._pid != os.getpid():
+                # The first here; after a fork, the first in this program.
+                self._pid = os.getpid()
+                threading.Thread(target=self._wait, name="intercom-session-watch", daemon=True).start()
+
+    def drop(self, loop: LoopThread) -> None:
+        with self._lock:
+            self._loops.discard(loop)
+
+    def _wait(self) -> None:
+        threading.main_thread().join()
+        with self._lock:
+            left = list(self._loops)
+        for loop in left:
+            loop.abandon()
+
+
+_WATCH = _Watch()
+
+
+def _start(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> None:
+    """Run a coroutine for a caller in another thread, who may have given up already, or may yet."""
+    if future.cancelled():
+        coroutine.close()
+        return
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(coroutine)
+    task.add_done_callback(lambda done: _hand_over(done, future))
+    future.add_done_callback(lambda ended: _give_up(loop, task, ended))
+
+
+def _hand_over(done: asyncio.Task[T], future: Future[T]) -> None:
+    failure = asyncio.CancelledError() if done.cancelled() else done.exception()
+    if not future.set_running_or_notify_cancel():
+        # Nobody waits any more.
+        return
+    if failure is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(done.result())
+
+
+def _give_up(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T], ended: Future[T]) -> None:
+    if ended.cancelled():
+        loop.call_soon_threadsafe(task.cancel)
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

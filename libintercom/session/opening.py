@@ -26,13 +26,13 @@ _LOST_WITH_IT = "what this session was sent is lost when it ends"
 class Opened:
     """``note``: why there is no journal, or that a damaged one was set aside; ``""`` when all is well.
 
-    ``folder``: where the journal is; ``""`` when there is none.
+    ``folder``: where the journal is; ``""`` when there is none. ``is_own``: it was opened here.
     """
 
-    __slots__ = ("folder", "ledger", "note")
+    __slots__ = ("folder", "is_own", "ledger", "note")
 
-    def __init__(self, ledger: Ledger, note: str, folder: str = "") -> None:
-        self.ledger, self.note, self.folder = ledger, note, folder
+    def __init__(self, ledger: Ledger, note: str, folder: str = "", *, is_own: bool = False) -> None:
+        self.ledger, self.note, self.folder, self.is_own = ledger, note, folder, is_own
 
 
 async def open_ledger(native_id: str, wanted: Journal | bool, folder: str | None) -> Opened:
@@ -55,7 +55,28 @@ async def open_ledger(native_id: str, wanted: Journal | bool, folder: str | None
         journal = await asyncio.get_running_loop().run_in_executor(None, open_it)
     except (JournalBusy, JournalUnavailable) as error:
         return Opened(VolatileJournal(), f"{error} This session runs without a journal: {_LOST_WITH_IT}.")
-    return Opened(journal, _word(journal), os.path.dirname(journal.path))
+    return Opened(journal, _word(journal), os.path.dirname(journal.path), is_own=True)
+
+
+async def reopen_ledger(opened: Opened, native_id: str) -> Opened | None:
+    """A journal that stopped, closed and opened again; None when it still cannot be had.
+
+    One that the caller opened is the caller's to mend.
+    """
+    if not opened.is_own:
+        return None
+    from libintercom.session.journal import Journal, JournalBusy, JournalUnavailable
+
+    def open_again() -> Journal:
+        opened.ledger.close()
+        return Journal.open(native_id, folder=opened.folder)
+
+    try:
+        journal = await asyncio.get_running_loop().run_in_executor(None, open_again)
+    except (JournalBusy, JournalUnavailable):
+        # What it said when it stopped is still so.
+        return None
+    return Opened(journal, opened.note or _word(journal), opened.folder, is_own=True)
 
 
 async def close_ledger(ledger: Ledger, owner_pid: int) -> None:

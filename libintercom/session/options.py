@@ -8,7 +8,6 @@ from __future__ import annotations
 from libintercom.paths import find_places
 from libintercom.session.background import BackgroundErrors
 from libintercom.session.host import QueueHost
-from libintercom.session.reception import Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +39,15 @@ if TYPE_CHECKING:
         bus: Bus | None
         on_background_error: Callable[[BackgroundError], object] | None
         on_notice: Callable[[Record], object] | None
+
+
+class Watchers:
+    """Who watches a session: companions on a ``bus``, and ``on_notice`` (``JoinOptions``)."""
+
+    __slots__ = ("bus", "on_notice")
+
+    def __init__(self, bus: Bus | None, on_notice: Callable[[Record], object] | None) -> None:
+        self.bus, self.on_notice = bus, on_notice
 
 
 _NAMES = frozenset(

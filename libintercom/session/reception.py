@@ -12,7 +12,7 @@ from libintercom.errors import IntercomError
 from libintercom.inbound import AskEnded, Inbound, PeerLeft, ReadAsked
 from libintercom.member import now_ms
 from libintercom.session import serving
-from libintercom.session.bus import VERSION, Attachment, Bus, StaleTarget
+from libintercom.session.bus import VERSION, Attachment, StaleTarget
 from libintercom.session.errands import find_errand
 from libintercom.session.guards import OwnContext, find_fault
 from libintercom.session.presenting import Presenting
@@ -23,26 +23,18 @@ from libintercom.wire.record import dump_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping
     from typing import Any
 
     from libintercom.aio import AsyncClient
     from libintercom.session.background import BackgroundErrors
     from libintercom.session.host import Host
+    from libintercom.session.options import Watchers
     from libintercom.session.tenure import Tenure
     from libintercom.wire.record import Record
 
 # What ``AskEnded`` says of questions that the client's own list, which nobody reads here, had no room for.
 _EVICTED = "evicted"
-
-
-class Watchers:
-    """Who watches a session: companions on a ``bus``, and ``on_notice`` (``options.JoinOptions``)."""
-
-    __slots__ = ("bus", "on_notice")
-
-    def __init__(self, bus: Bus | None, on_notice: Callable[[Record], object] | None) -> None:
-        self.bus, self.on_notice = bus, on_notice
 
 
 class Reception:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
+from libintercom.errors import IntercomError
 from libintercom.session.host import EmptyHistory, EntryNotFound
 from libintercom.session.placing import settle
 from libintercom.session.receipts import make_receipt
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, Union
 
     from libintercom.inbound import ReadAsked
-    from libintercom.session.engine import Ledger
     from libintercom.session.host import Host
+    from libintercom.session.opening import Ledger
     from libintercom.wire.reads import NativeReceipt, Page
 
     ReadAnswer = Union[Page, NativeReceipt, ReadError]
@@ -30,6 +31,7 @@ READ_TIMEOUT_S = 4.5
 
 _EMPTY = ReadError(code="empty_history", reason="this session has completed no response yet")
 _GONE = ReadError(code="entry_not_found", reason="that response is not there, or can no longer be read")
+_UNREADABLE = ReadError(code="publication_unavailable", reason="its journal cannot be read now")
 _INACTIVE = ReadError(code="publication_unavailable", reason="this session is not active")
 
 
@@ -37,7 +39,10 @@ def attest(ledger: Ledger | None, *, root: str, session: str, root_session_id: s
     """The receipt of a message, or why there is none; without a ledger the owner is inactive."""
     if ledger is None:
         return _INACTIVE
-    rows = ledger.receipt_rows(message_id)
+    try:
+        rows = ledger.receipt_rows(message_id)
+    except IntercomError:
+        return _UNREADABLE
     return make_receipt(rows, root_session_id=root_session_id, message_id=message_id, session=session, root=root)
 
 

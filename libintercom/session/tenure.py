@@ -16,7 +16,7 @@ from libintercom.session.faults import reach
 from libintercom.session.feed import Feed
 from libintercom.session.host import QueueHost
 from libintercom.session.inbox import Inbox
-from libintercom.session.opening import close_ledger, open_ledger
+from libintercom.session.opening import close_ledger, open_ledger, reopen_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from libintercom.session.background import BackgroundErrors
     from libintercom.session.host import Host
-    from libintercom.session.opening import Opened
+    from libintercom.session.opening import Ledger, Opened
     from libintercom.session.options import Chosen
     from libintercom.session.states import Live
 
@@ -49,12 +49,15 @@ class Tenure:
             host,
             errors,
             generation=live.incarnation,
+            mend=self._mend,
             now_ms=now_ms,
             on_change=on_change,
         )
         self.feed = (
             Feed(host, self.engine.happen, self.engine.record_placement) if isinstance(host, QueueHost) else None
         )
+        if isinstance(host, QueueHost):
+            host.open()
         self._host, self._errors, self._opened, self._pid = host, errors, opened, os.getpid()
 
     @classmethod
@@ -62,7 +65,11 @@ class Tenure:
         """Open the memory and take up what an earlier run left."""
         opened = await open_ledger(live.session, chosen.journal, chosen.journal_folder)
         tenure = cls(live, opened, chosen.host, chosen.errors, on_change)
-        tenure.engine.recover()
+        try:
+            tenure.engine.recover()
+        except BaseException:
+            await tenure.release()
+            raise
         return tenure
 
     def put_up_badge(self, peer_id: str) -> None:
@@ -78,6 +85,7 @@ class Tenure:
 
     async def end(self) -> None:
         """Finish what was admitted, then let go of everything; what the program did not take is offered again."""
+        await self.engine.settle_arrears()
         if isinstance(self._host, QueueHost):
             if self.feed is not None:
                 await self.feed.stop()
@@ -98,6 +106,14 @@ class Tenure:
                 # Gone, or not to be had: the next holder replaces it.
                 pass
         await close_ledger(self._opened.ledger, self._pid)
+
+    async def _mend(self) -> Ledger | None:
+        """The journal, opened again; None where that does not help, or does not work yet."""
+        reopened = await reopen_ledger(self._opened, self.live.session)
+        if reopened is None:
+            return None
+        self._opened = reopened
+        return reopened.ledger
 
     def _badge_path(self) -> str:
         return errands.badge_path(self._opened.folder, self.live.session)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,13 @@ def ask(session: Session, to: str, text: str) -> Any:
     return None if answered.reply is None else answered.reply.message.id
 
 
+def limit_files(_session: Session, size_bytes: int) -> Any:
+    """No file of this process may grow past this size: what a full disk looks like. -1 ends that."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size_bytes < 0 else size_bytes, hard))
+    return True
+
+
 def leave(session: Session) -> Any:
     session.leave()
     return True
@@ -47,6 +55,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "reply": reply,
     "ask": ask,
     "leave": leave,
+    "limit_files": limit_files,
     "pending": lambda session: session.pending(),
     "note": lambda session: session.journal_note,
     "send": lambda session, to, text: session.send(to, text).outcome,

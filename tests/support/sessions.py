@@ -62,6 +62,12 @@ class Site:
         chosen = self.options(**options)
         return Session.join(self.profile(name), native_id=native_id or f"native-{name}", **chosen)
 
+    def broker_pid(self, session: Session) -> int:
+        """The process that serves here: the one that a session says it is connected to."""
+        assert session.is_connected
+        with open(self.places.record, encoding="ascii") as record:
+            return int(record.readline())
+
     @contextlib.contextmanager
     def actor(self, name: str, native_id: str = "", *dying: str) -> Iterator[SessionActor]:
         """A session in a process of its own; ``dying``: at which fault point, and the how manieth time."""
@@ -78,12 +84,16 @@ class SessionActor:
 
     def __init__(self, site: Site, name: str, native_id: str, *dying: str) -> None:
         kept = {key: os.environ[key] for key in ("PATH", "LANG", "HOME") if key in os.environ}
+        # What it wrote to its stderr, once it ended.
+        self.errors = ""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.session_actor", name, native_id, *dying],
             cwd=ROOT,
             env={**kept, **site.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # A pipe, for a file would obey the limits that a test sets.
+            stderr=subprocess.PIPE,
             text=True,
         )
         self.session_id: str = self.read()
@@ -109,12 +119,12 @@ class SessionActor:
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self._process.kill()
-        self._process.communicate()
+        self.errors += self._process.communicate()[1] or ""
 
     def close(self) -> None:
         """End it, in order if it still can."""
         try:
-            self._process.communicate(timeout=20)
+            self.errors += self._process.communicate(timeout=20)[1] or ""
         except BrokenPipeError:
             self._process.wait()
 

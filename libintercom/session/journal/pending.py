@@ -41,7 +41,8 @@ class Pending:
     def add_done(self, told: Told) -> None:
         """Have ``told(None)`` or ``told(failure)`` called once, in the writer's thread; at once when it is settled.
 
-        It must be short and must not raise: the next commit waits for it.
+        It must be short and must not raise: the next commit waits for it. It may append, but neither wait for the
+        journal nor close it.
         """
         with self._lock:
             if not self._is_settled:

@@ -132,6 +132,37 @@ def test_leaving_joins_what_was_admitted(place: Site, broker: Daemon) -> None:
     assert place.failures == []
 
 
+def test_a_full_disk_delays_and_loses_nothing(place: Site, broker: Daemon) -> None:
+    with place.join_blocking("a") as a, place.actor("b") as b:
+        a.send("b", "before")
+        assert b.tell("take")["text"] == "before"
+        b.tell("limit_files", 0)
+        for text in texts(3):
+            assert a.send("b", text).outcome == "delivered"
+        # Not stored, so not offered.
+        assert b.tell("take", 1.0) is None
+        b.tell("limit_files", -1)
+        assert [b.tell("take")["text"] for _ in range(3)] == texts(3)
+        assert b.tell("leave")
+    assert "takes no more entries" in b.errors
+    # Said once, though it was tried more than once.
+    assert b.errors.count("\n") == 1
+
+
+def test_leaving_with_a_full_backlog_loses_nothing(
+    place: Site, broker: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libintercom.session.engine.MAX_UNPLACED", 5)
+    with place.join_blocking("a") as a:
+        with place.join_blocking("b"):
+            for text in texts(30):
+                assert a.send("b", text).outcome == "delivered"
+        monkeypatch.undo()
+        with place.join_blocking("b") as b:
+            assert [arrival.message.content.text for arrival in b.inbound(timeout_s=0.5)] == texts(30)
+    assert place.failures == []
+
+
 def test_a_replaced_context_starts_its_own_journal(place: Site, broker: Daemon) -> None:
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -150,6 +181,8 @@ def test_a_replaced_context_starts_its_own_journal(place: Site, broker: Daemon) 
             arrival = await b.next_inbound(TIMEOUT_S)
             assert arrival is not None
             assert arrival.message.content.text == "for the new one"
+            # In time, that is by itself: nothing was left hanging at the host.
+            assert place.failures == []
             # And back: what waited for it is still there.
             await b.replace_context("native-b", "incarnation-3")
             arrival = await b.next_inbound(TIMEOUT_S)

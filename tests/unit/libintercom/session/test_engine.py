@@ -3,73 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from libintercom.inbound import AskEnded
 from libintercom.session import engine as engines
-from libintercom.session.background import BackgroundErrors
-from libintercom.session.engine import Engine
 from libintercom.session.errors import JournalStopped
 from libintercom.session.happenings import DiscardChosen, TurnEnded, TurnStarted
 from libintercom.session.host import CannotTell, HostFailed, HostRefused, Placed, Placement, QueueHost
-from libintercom.session.inbox import Inbox
-from libintercom.session.states import Live
 from tests.support.arrivals import ask, inbound
-from tests.support.fake_host import FakeHost
+from tests.support.engine_rig import Rig, play
 from tests.support.held_ledger import Full, HeldLedger
 from tests.support.waiting import wait_until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-LIVE = Live(session="native", incarnation="i")
-
-
-class Rig:
-    """An engine, its ledger and host, and what failed in the background."""
-
-    def __init__(self, ledger: HeldLedger | None = None, host: Any = None) -> None:
-        self.ledger = HeldLedger() if ledger is None else ledger
-        self.host = FakeHost() if host is None else host
-        self.failures: list[str] = []
-        self.changes = 0
-        ids = (f"entry-{number}" for number in itertools.count())
-        errors = BackgroundErrors(lambda error: self.failures.append(error.reason))
-        self.engine = Engine(
-            Inbox(LIVE, self.host.abilities, lambda: next(ids)),
-            self.ledger,
-            self.host,
-            errors,
-            generation=LIVE.incarnation,
-            now_ms=lambda: 1_000,
-            on_change=self.note_change,
-        )
-        self.engine.recover()
-
-    def note_change(self) -> None:
-        self.changes += 1
-
-    async def settled(self) -> None:
-        """Wait until every checkpoint and host call so far has ended."""
-        await wait_until_async(
-            lambda: not self.engine._storing and self.engine._placing.is_idle, "everything under way to end"
-        )
-
-    @property
-    def pending(self) -> list[str]:
-        return [view.message_id for view in self.engine.inbox.tracker.views()]
-
-
-def play(story: Callable[[Rig], Awaitable[None]], **parts: Any) -> Rig:
-    async def run() -> Rig:
-        rig = Rig(**parts)
-        await asyncio.wait_for(story(rig), 10)
-        return rig
-
-    return asyncio.run(run())
 
 
 def test_nothing_is_offered_before_it_is_stored() -> None:
@@ -89,22 +35,65 @@ def test_nothing_is_offered_before_it_is_stored() -> None:
     play(story, ledger=HeldLedger(is_holding=True))
 
 
-def test_what_cannot_be_stored_is_not_offered_and_may_come_again() -> None:
+def test_what_cannot_be_stored_waits_in_order_and_nothing_is_read_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
+
+    async def story(rig: Rig) -> None:
+        rig.ledger.failure = Full()
+        for one in ("m", "n"):
+            await rig.engine.admit(inbound(one))
+        await rig.settled()
+        third = asyncio.ensure_future(rig.engine.admit(inbound("o")))
+        await wait_until_async(lambda: rig.mends >= 2, "two attempts")
+        assert not third.done()
+        assert (rig.host.batches, rig.failures) == ([], ["the disk is full."])
+        rig.ledger.failure = None
+        await third
+        await rig.settled()
+        assert [one for batch in rig.host.batches for one in batch] == ["m", "n", "o"]
+        # It works again, so the next failure is news.
+        rig.ledger.failure = Full()
+        last = asyncio.ensure_future(rig.engine.admit(inbound("p")))
+        await wait_until_async(lambda: len(rig.failures) == 2, "the second failure")
+        last.cancel()
+
+    play(story)
+
+
+def test_a_journal_that_cannot_be_asked_admits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
+
+    class Unreadable(HeldLedger):
+        is_readable = False
+
+        def find(self, message_id: str) -> Any:
+            if not self.is_readable:
+                raise Full
+            return super().find(message_id)
+
+    ledger = Unreadable()
+
+    async def story(rig: Rig) -> None:
+        admitting = asyncio.ensure_future(rig.engine.admit(inbound("m")))
+        assert "the disk is full" in await rig.engine.record_reply(inbound("r", replyTo="ours"))
+        await wait_until_async(lambda: rig.mends, "an attempt")
+        assert rig.host.batches == []
+        ledger.is_readable = True
+        await admitting
+        await rig.settled()
+        assert rig.host.batches == [["m"]]
+
+    play(story, ledger=ledger)
+
+
+def test_what_was_never_stored_is_said_at_the_end() -> None:
     async def story(rig: Rig) -> None:
         rig.ledger.failure = Full()
         await rig.engine.admit(inbound("m"))
-        await rig.engine.admit(inbound("n"))
         await rig.settled()
-        assert (rig.host.batches, rig.failures) == ([], ["the disk is full."])
-        rig.ledger.failure = None
-        await rig.engine.admit(inbound("m"))
-        await rig.settled()
-        assert rig.host.batches == [["m"]]
-        # It works again, so the next failure is news.
-        rig.ledger.failure = Full()
-        await rig.engine.admit(inbound("o"))
-        await rig.settled()
-        assert rig.failures == ["the disk is full."] * 2
+        await rig.engine.settle_arrears()
+        assert await rig.engine.shut_down(5)
+        assert "1 messages came and were never stored" in rig.failures[-1]
 
     play(story)
 
@@ -149,11 +138,27 @@ def test_reading_pauses_while_the_host_takes_nothing(monkeypatch: pytest.MonkeyP
     play(story, host=QueueHost())
 
 
+def test_at_the_end_everything_that_was_read_is_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "MAX_UNPLACED", 1)
+
+    async def story(rig: Rig) -> None:
+        first = asyncio.ensure_future(rig.engine.admit(inbound("m0")))
+        await asyncio.wait([first], timeout=0)
+        assert not first.done()
+        rig.engine.hurry()
+        await first
+        await rig.engine.admit(inbound("m1"))
+        await rig.settled()
+        assert rig.ledger.find("m1") is not None
+
+    play(story, host=QueueHost())
+
+
 @pytest.mark.parametrize(("failure", "batches"), [(HostRefused("full"), 2), (HostFailed("broke off"), 2)])
 def test_what_the_host_did_not_take_is_offered_again(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, batches: int
 ) -> None:
-    monkeypatch.setattr(engines, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr("libintercom.session.retrying.FIRST_PAUSE_S", 0.01)
 
     async def story(rig: Rig) -> None:
         good, failures = rig.host.on_place, [failure]
@@ -213,6 +218,23 @@ class TestReplies:
             rig.ledger.failure = Full()
             assert "the disk is full" in await rig.engine.begin_reply("q", "r")
             assert rig.pending == ["q"]
+
+        play(story)
+
+    def test_who_gives_up_replying_leaves_the_question_open(self) -> None:
+        async def story(rig: Rig) -> None:
+            await rig.engine.admit(ask("q"))
+            await rig.settled()
+            rig.ledger.is_holding = True
+            beginning = asyncio.ensure_future(rig.engine.begin_reply("q", "r"))
+            await wait_until_async(lambda: rig.ledger.held, "the checkpoint")
+            beginning.cancel()
+            await asyncio.wait([beginning])
+            rig.ledger.is_holding = False
+            rig.ledger.release()
+            await rig.settled()
+            assert (rig.pending, rig.ledger.kinds[-2:]) == (["q"], ["answering", "unanswered"])
+            assert await rig.engine.begin_reply("q", "s") == ""
 
         play(story)
 

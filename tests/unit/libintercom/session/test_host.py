@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from libintercom.session.host import KEPT_RESPONSES, Absent, EmptyHistory, EntryNotFound, Placement, QueueHost
+from libintercom.session.host import (
+    KEPT_RESPONSES,
+    Absent,
+    EmptyHistory,
+    EntryNotFound,
+    HostRefused,
+    Placement,
+    QueueHost,
+)
 from libintercom.wire.messages import Host as Abilities
 from libintercom.wire.reads import Page, ReadError
 from tests.support.arrivals import host_input
@@ -52,6 +60,15 @@ class TestQueueHost:
         host.drop_first()
         assert host.withdraw() == ("m2",)
         assert host.first() is None
+
+    def test_once_withdrawn_it_takes_nothing_until_it_is_opened(self) -> None:
+        host = QueueHost()
+        host.withdraw()
+        with pytest.raises(HostRefused):
+            host.place([host_input()])
+        host.open()
+        host.place([host_input()])
+        assert host.backlog == 1
 
     def test_whoever_waits_hears_of_an_arrival(self) -> None:
         host, heard = QueueHost(), []
