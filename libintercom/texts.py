@@ -114,12 +114,15 @@ def failed_ask_text(to: str, answered: Answered, timeout_s: float) -> str:
     if not outcome.is_accepted:
         return _failure(f'Ask to "{target}"', to, outcome, "not sent", "not sent")
     known = _question_text(outcome)
+    why = make_line(answered.reason or "no reason given")
     return {
         "timeout": f'No reply from "{target}" within {timeout_s:g} seconds. {known} Nobody waits for its reply now.',
         "peer_left": f'"{target}" left before it replied. {known}',
         "disconnected": f"The connection to the broker was lost before a reply came. {known} A reply is lost.",
         "peer_busy": f'"{target}" is busy (accepts_asks:false). {known} Not waiting for its reply. '
         "To wait, ask with delivery steer or queue.",
+        "wake_failed": f'"{target}" is parked and could not be woken: {why}. '
+        f"{known} Check that session before asking again.",
     }[answered.ended_by]
 
 

@@ -190,9 +190,9 @@ class World(Rig):
         if deadline is None or self.exit:
             return False
         self.is_broken = True
-        waiting = self.router.state.deadlines.keys()
+        # One that is set again at once has come all the same.
+        KINDS_SEEN.update(f"deadline {key[0]}" for key, at in self.router.state.deadlines._at.items() if at <= deadline)
         self.fire(deadline)
-        KINDS_SEEN.update(f"deadline {key[0]}" for key in waiting - self.router.state.deadlines.keys())
         return self._rest()
 
     def step(self, *happened: Event) -> bool:

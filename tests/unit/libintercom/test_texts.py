@@ -267,3 +267,11 @@ def test_effect_is_what_the_recipients_host_can_do(host: Host | None, delivery: 
     assert effect_text(delivery, host) == effect
     options: Any = {"delivery": delivery} if delivery else {}
     assert f"{effect})" in sent_text("ann", DELIVERED, options, host)
+
+
+def test_a_failed_wake_says_why_and_warns_of_asking_twice() -> None:
+    answered = Answered(outcome=HELD, ended_by="wake_failed", reason="no such program\x1b[31m")
+    text = failed_ask_text("x", answered, 120.0)
+    assert text.startswith('"x" is parked and could not be woken: no such program')
+    assert "\x1b" not in text
+    assert text.endswith("may still arrive (message m1). Check that session before asking again.")
