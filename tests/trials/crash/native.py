@@ -31,11 +31,12 @@ _LATER_S = 0.004
 
 
 class History:
-    """The file: one line of JSON for each input, written by one call that a kill cannot split."""
+    """The file: one line of JSON for each input. A kill can end a write between two pages: half a line is none."""
 
     def __init__(self, path: str, life: int) -> None:
         self._life = life
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.ftruncate(self._descriptor, sum(map(len, _whole_lines(path))))
         self._entries = {line["id"]: line["entry"] for line in read_history(path)}
 
     def write(self, one: Any) -> str:
@@ -53,11 +54,15 @@ class History:
 
 
 def read_history(path: str) -> list[dict[str, Any]]:
-    """Every line, oldest first; none when there is no file yet."""
+    """Every whole line, oldest first; none when there is no file yet."""
+    return [json.loads(line) for line in _whole_lines(path)]
+
+
+def _whole_lines(path: str) -> list[bytes]:
     if not os.path.exists(path):
         return []
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    with open(path, "rb") as file:
+        return [line for line in file if line.endswith(b"\n")]
 
 
 class FileHost:
