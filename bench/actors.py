@@ -15,7 +15,7 @@ from bench.generating import Failed
 from libintercom.launching import clean_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 # Reading what still comes and leaving takes seconds; beyond this something hangs.
 _END_S = 60.0
@@ -48,7 +48,7 @@ class Actor:
 
 
 @contextlib.contextmanager
-def playing(program: str, words: list[str], around: dict[str, str]) -> Iterator[Actor]:
+def playing(program: str, words: Sequence[str], around: dict[str, str]) -> Iterator[Actor]:
     """``load/<program>`` with its sessions joined; it is gone afterwards. Raises Failed as ``hear``."""
     command = [sys.executable, "-I", f"{FOLDER}/load/{program}", *words]
     with subprocess.Popen(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import contextlib
 import json
+import os
+import signal
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,45 +56,60 @@ def measure(bench: Bench) -> list[Row]:
     try:
         with journaling.disk_folder() as folder:
             on = f"journals on {journaling.filesystem(folder)}"
-            found = [_round(bench, f"{folder}/{turn}", turn) for turn in range(bench.rounds)]
+            found = [_turn(bench, f"{folder}/{turn}", turn) for turn in range(bench.rounds)]
     except (Failed, OSError) as failure:
         return [missing(f"{_FIGURE}: {what}", goal, str(failure)) for what, goal in _ROWS.items()]
-    answering = spread(found, lambda one: one.answering_s)
-    outcomes = sum((one.outcomes for one in found), collections.Counter[str]())
-    told = ", ".join(f"{count:,} {word}" for word, count in sorted(outcomes.items()))
-    received = sum(one.received for one in found)
-    notes = (
-        f"from SIGKILL, started again at once; the broker itself answers after {answering.text('s')}; {on}",
-        "under the same peer ID",
-        f"lost, twice, or against the word of the outcome; of {told}; {received:,} received",
+    supervised, alone = [one[0] for one in found], [one[1] for one in found]
+    both = [*supervised, *alone]
+    told = (
+        (supervised, lambda one: one.back_s, f"from SIGKILL, started again at once; {_answering(supervised)}; {on}"),
+        (alone, lambda one: one.back_s, f"from SIGKILL; {_answering(alone)}; {on}"),
+        (both, lambda one: float(one.back), "under the same peer ID, of both kinds of restart"),
+        (both, lambda one: float(one.wrong), f"lost, twice, or against the word of the outcome; {_counts(both)}"),
     )
-    figures = (lambda one: one.back_s, lambda one: float(one.back), lambda one: float(one.wrong))
     return [
-        Row(f"{_FIGURE}: {what}", goal, spread(found, figure), goal.unit, note)
-        for (what, goal), figure, note in zip(_ROWS.items(), figures, notes, strict=True)
+        Row(f"{_FIGURE}: {what}", goal, spread(ones, figure), goal.unit, note)
+        for (what, goal), (ones, figure, note) in zip(_ROWS.items(), told, strict=True)
     ]
 
 
-_ROWS = {"all registered again": _TIME, "sessions back": _BACK, "messages lost": _LOST}
+_ROWS = {
+    "all registered again": _TIME,
+    "all registered again, started by the sessions themselves": _TIME,
+    "sessions back": _BACK,
+    "messages lost": _LOST,
+}
 
 
-def _round(bench: Bench, state: str, turn: int) -> _Found:
+def _answering(found: list[_Found]) -> str:
+    return f"the broker itself answers after {spread(found, lambda one: one.answering_s).text('s')}"
+
+
+def _counts(found: list[_Found]) -> str:
+    outcomes = sum((one.outcomes for one in found), collections.Counter[str]())
+    told = ", ".join(f"{count:,} {word}" for word, count in sorted(outcomes.items()))
+    return f"of {told}; {sum(one.received for one in found):,} received"
+
+
+def _turn(bench: Bench, state: str, turn: int) -> tuple[_Found, _Found]:
     bench.say(f"  round {turn + 1} of {bench.rounds}")
+    return _restart(f"{state}-wait", "wait"), _restart(f"{state}-start", "start")
+
+
+def _restart(state: str, missed: str) -> _Found:
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(brokers.private_folder())
         process, keeper = stack.enter_context(_broker(folder))
         around = actors.environment(folder, state)
-        circle = [
-            stack.enter_context(actors.playing("restarted.py", [str(first), str(_EACH), str(_SESSIONS)], around))
-            for first in range(0, _SESSIONS, _EACH)
-        ]
+        words = [(str(first), str(_EACH), str(_SESSIONS), missed) for first in range(0, _SESSIONS, _EACH)]
+        circle = [stack.enter_context(actors.playing("restarted.py", given, around)) for given in words]
         before = _list(keeper)
         _tell(circle, "begin")
         time.sleep(_TALK_S)
         began_s = time.monotonic()
         process.kill()
         process.wait()
-        _process, keeper = stack.enter_context(_broker(folder))
+        keeper = stack.enter_context(_broker(folder) if missed == "wait" else _started_by_others(folder))[1]
         answering_s = time.monotonic() - began_s
         back = _await_all(keeper, before, began_s + _DEADLINE_S)
         back_s = time.monotonic() - began_s
@@ -112,6 +129,18 @@ def _broker(folder: str) -> Iterator[tuple[subprocess.Popen[bytes], Session]]:
     finally:
         if process.poll() is None:
             stop(process)
+
+
+@contextlib.contextmanager
+def _started_by_others(folder: str) -> Iterator[tuple[int, Session]]:
+    """The broker that comes without our doing. It leaves by itself once nobody is there; it is not waited for."""
+    with contextlib.closing(await_session(f"{folder}/broker.sock", brokers.KEEPER)) as keeper:
+        pid = brokers.find_pid(keeper)
+        try:
+            yield pid, keeper
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
 
 def _list(keeper: Session) -> set[str]:

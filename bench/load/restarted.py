@@ -1,6 +1,7 @@
 """Some sessions of a circle, each with its journal, that talk while their broker is killed and started again.
 
-Usage: ``python restarted.py FIRST COUNT TOTAL``: sessions FIRST to FIRST + COUNT - 1 of TOTAL; each sends to the next.
+Usage: ``python restarted.py FIRST COUNT TOTAL MISSED``: sessions FIRST to FIRST + COUNT - 1 of TOTAL; each sends to the
+next. MISSED is what they do when they miss their broker: ``start`` one, or ``wait`` for somebody else to do so.
 Says ``joined``, then does what a line on its stdin says:
 
     begin    send on and on
@@ -57,8 +58,8 @@ class Member:
                 self.received.append(arrival.message.id)
 
 
-async def main(first: int, count: int, total: int) -> None:
-    members = [await _join(number, total) for number in range(first, first + count)]
+async def main(first: int, count: int, total: int, *, may_start: bool) -> None:
+    members = [await _join(number, total, may_start=may_start) for number in range(first, first + count)]
     stopped, ending = asyncio.Event(), asyncio.Event()
     receiving = _begin(members, lambda one: one.receive(ending))
     await _say_and_hear("joined")
@@ -79,11 +80,10 @@ def _begin(members: list[Member], work: Callable[[Member], Coroutine[Any, Any, N
     return [asyncio.create_task(work(one)) for one in members]
 
 
-async def _join(number: int, total: int) -> Member:
+async def _join(number: int, total: int, *, may_start: bool) -> Member:
     name = f"circle-{number}"
     profile = Profile(cwd="/", model="bench", name=name)
-    # Whoever killed the broker starts it again: a session that did so too would be measured instead.
-    session = await AsyncSession.join(profile, native_id=name, spawn=False, on_background_error=_note)
+    session = await AsyncSession.join(profile, native_id=name, spawn=may_start, on_background_error=_note)
     if session.journal_note:
         raise SystemExit(f"restarted: {session.journal_note}")
     return Member(session, f"circle-{(number + 1) % total}")
@@ -105,4 +105,4 @@ async def _hear() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*map(int, sys.argv[1:4])))
+    asyncio.run(main(*map(int, sys.argv[1:4]), may_start=sys.argv[4] == "start"))
