@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import brokers, building, machine, report
-from bench.figures import idleness, journal, latency, pressure, rosters, starts, throughput, tools
+from bench.figures import idleness, journal, latency, pressure, rosters, sessions, starts, throughput, tools
 from bench.rounds import Bench
 from bench.rows import MISSING
 
@@ -30,6 +30,7 @@ _FIGURES = {
     "pressure": pressure,
     "journal": journal,
     "tools": tools,
+    "sessions": sessions,
 }
 _PAGE = f"{building.FOLDER}/RESULTS.md"
 

@@ -146,12 +146,18 @@ def unplaced() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def find_pid(session: Session) -> int:
+    """Whose socket a session is connected to (unix(7), SO_PEERCRED)."""
+    raw = session.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    found: int = _UCRED.unpack(raw)[0]
+    return found
+
+
 @contextlib.contextmanager
 def _borrowed(subject: Subject, cpu: int | None) -> Iterator[Broker]:
     """A peer that belongs to somebody: pinned while it is measured, then as it was."""
     keeper = Session(subject.path, KEEPER)
-    raw = keeper.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    pid = _UCRED.unpack(raw)[0]
+    pid = find_pid(keeper)
     before = watching.affinity(pid)
     try:
         if cpu is not None:

@@ -9,6 +9,7 @@
  *   flow      `pairs` senders, each with `window` messages on the way to a receiver of its own, for `ms`
  *   bulk      one frame of `text` bytes at a time; a sample is send -> the receiver has all of it
  *   list      one streamed list at a time; a sample is request -> last byte
+ *   last      one page of `text` units of another session's response at a time; a sample is read -> its result
  *   presence  `batch` presences and a message behind them; a sample is first presence -> "delivered"
  *
  * Common: path=<socket> samples=<file for 32-bit nanoseconds> count=<samples> warm=<unmeasured ones before>
@@ -168,7 +169,8 @@ static char *next_frame(struct peer *peer, size_t *length)
     return payload;
 }
 
-/* What a frame is: 'd'elivered, 'q'ueued, 'f'ailed, 'm'essage, 's'essions, 'r'egistered or '?'. */
+/* What a frame is: 'd'elivered, 'q'ueued, 'f'ailed, 'm'essage, 's'essions, 'r'egistered, 'l' a read request,
+ * 't' a read result, or '?'. */
 static char kind_of(const char *payload, size_t length)
 {
     static const char key[] = "\"type\":\"";
@@ -188,6 +190,10 @@ static char kind_of(const char *payload, size_t length)
         return 's';
     if (!strncmp(kind, "registered\"", 11))
         return 'r';
+    if (!strncmp(kind, "read_request\"", 13))
+        return 'l';
+    if (!strncmp(kind, "read_result\"", 12))
+        return 't';
     return !strncmp(kind, "delivery_failed\"", 16) || !strncmp(kind, "error\"", 6) ? 'f' : '?';
 }
 
@@ -218,6 +224,18 @@ static char *await(struct peer *peer, const char *kinds, size_t *length)
     }
 }
 
+/* The value of a text member of a frame, copied to `into`. */
+static void copy_text(const char *payload, size_t length, const char *key, char *into, size_t room)
+{
+    char *found = memmem(payload, length, key, strlen(key));
+    char *start = found ? found + strlen(key) : NULL;
+    char *end = start ? memchr(start, '"', length - (size_t)(start - payload)) : NULL;
+    if (!end || (size_t)(end - start) >= room)
+        stop("no %s in the broker's answer", key);
+    memcpy(into, start, (size_t)(end - start));
+    into[end - start] = 0;
+}
+
 static struct peer *join(const char *role, int number)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -244,12 +262,7 @@ static struct peer *join(const char *role, int number)
     write_all(peer, frame, (size_t)length + 4);
     size_t answer_length;
     char *answer = await(peer, "r", &answer_length);
-    static const char key[] = "\"sessionId\":\"";
-    char *id = memmem(answer, answer_length, key, sizeof key - 1);
-    char *end = id ? memchr(id + sizeof key - 1, '"', answer_length) : NULL;
-    if (!end || (size_t)(end - id) - sizeof key + 1 >= sizeof peer->id)
-        stop("no session ID in the registration's answer");
-    memcpy(peer->id, id + sizeof key - 1, (size_t)(end - id) - sizeof key + 1);
+    copy_text(answer, answer_length, "\"sessionId\":\"", peer->id, sizeof peer->id);
     return peer;
 }
 
@@ -376,6 +389,51 @@ static void measure_ask(void)
         await(answerer, "dq", &length);
     }
     message_count = 2 * (uint64_t)given.count;
+}
+
+/* An owner's answer with `units` of text, the first of two such pages; `token` is the read's. */
+static struct frame make_page(const char *token, const char *text, long units)
+{
+    struct frame frame = {.at = malloc((size_t)units + 1024)};
+    if (!frame.at)
+        stop("out of memory");
+    int length = snprintf(
+        frame.at + 4, (size_t)units + 1020,
+        "{\"type\":\"read_response\",\"token\":\"%s\",\"kind\":\"last\",\"page\":{\"entryId\":\"entry\",\"offset\":0,"
+        "\"text\":\"%s\",\"nextOffset\":%ld,\"total\":%ld}}",
+        token, text, units, 2 * units);
+    seal(&frame, length);
+    return frame;
+}
+
+static void measure_last(void)
+{
+    size_t length;
+    char token[256], asked[512], *payload, *text = malloc((size_t)given.text + 1);
+    struct peer *owner = join("owner", 0), *reader = join("reader", 0);
+    if (!text)
+        stop("out of memory");
+    memset(text, 'x', (size_t)given.text);
+    text[given.text] = 0;
+    snprintf(
+        asked, sizeof asked, "{\"type\":\"read\",\"requestId\":\"r\",\"kind\":\"last\",\"to\":\"%s\",\"offset\":0}",
+        owner->id);
+    struct frame request = make_plain(asked);
+    for (long turn = -given.warm; turn < given.count; turn++) {
+        uint64_t from_ns = now_ns();
+        write_all(reader, request.at, request.length);
+        payload = await(owner, "l", &length);
+        copy_text(payload, length, "\"token\":\"", token, sizeof token);
+        struct frame page = make_page(token, text, given.text);
+        write_all(owner, page.at, page.length);
+        payload = await(reader, "t", &length);
+        if (turn >= 0)
+            keep_sample(from_ns);
+        if (length < (size_t)given.text)
+            stop("no page came: %.*s", (int)(length < 300 ? length : 300), payload);
+        free(page.at);
+    }
+    message_count = (uint64_t)given.count;
 }
 
 static void count_outcomes(struct peer *peer, uint64_t *outcomes)
@@ -661,7 +719,7 @@ static void run(void)
 {
     static const struct { const char *what; void (*measure)(void); } known[] = {
         {"ack", measure_ack},   {"ask", measure_ask},   {"pace", measure_pace},         {"flow", measure_flow},
-        {"bulk", measure_bulk}, {"list", measure_list}, {"presence", measure_presence}};
+        {"bulk", measure_bulk}, {"list", measure_list}, {"presence", measure_presence}, {"last", measure_last}};
     for (size_t index = 0; index < sizeof known / sizeof *known; index++)
         if (!strcmp(given.what, known[index].what)) {
             known[index].measure();

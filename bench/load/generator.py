@@ -262,6 +262,21 @@ class Generator:
                     is_whole = kind == b"sessions" and b'"more":true' not in edges
             self.keep(turn, from_ns)
 
+    def last(self) -> None:
+        owner, reader, units = self.join("owner"), self.join("reader"), self.given["text"]
+        asked = frame(f'{{"type":"read","requestId":"r","kind":"last","to":"{owner.id}","offset":0}}'.encode())
+        page = {"entryId": "entry", "offset": 0, "text": "x" * units, "nextOffset": units, "total": 2 * units}
+        tail = f'","kind":"last","page":{json.dumps(page, separators=(",", ":"))}}}'.encode()
+        for turn in self.turns():
+            from_ns = time.perf_counter_ns()
+            reader.say(asked)
+            token = bytes(owner.await_kind(b"read_request")).split(b'"token":"', 1)[1].split(b'"', 1)[0]
+            owner.say(frame(b'{"type":"read_response","token":"' + token + tail))
+            result = reader.await_kind(b"read_result")
+            self.keep(turn, from_ns)
+            if len(result) < units:
+                raise Broken(f"no page came: {bytes(result[:300])!r}")
+
     def presence(self) -> None:
         receiver, sender = self.join("receiver"), self.join("sender")
         message = Message(receiver.id, "8000", self.given["text"], delivery="steer")
@@ -357,6 +372,7 @@ def main(words: list[str]) -> None:
         "bulk": generator.bulk,
         "list": generator.list,
         "presence": generator.presence,
+        "last": generator.last,
     }
     known[words[0]]()
     if generator.texts["samples"]:
