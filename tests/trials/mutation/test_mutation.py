@@ -33,7 +33,7 @@ PLANTS = {
     """,
     "passed on what a client rejects": """
         from intercomd.core.rows import RowBytes
-        RowBytes.render = lambda self, *, is_extended: b"{}"
+        RowBytes.render = lambda self, *, is_extended, is_guarded=False: b"{}"
     """,
     "memory": """
         from intercomd.core.router import Router
