@@ -57,7 +57,7 @@ def test_many_messages_are_shown_in_order_while_they_fit(ctl):
         while len(seen) < len(texts):
             shown = await other.call("pending")
             found = [text for text in texts if text in shown.text]
-            assert found
+            assert found, shown.text
             assert found == texts[len(seen) : len(seen) + len(found)]
             seen += found
             left = len(texts) - len(seen)
