@@ -1,0 +1,90 @@
+"""Whom ``name@device`` means (seeds, "Send to and ask a main on another device"). Pure.
+
+Owns telling such a target from a local one. Does not own which devices there are (``settings``) nor the part before
+the ``@``, which the other device resolves.
+"""
+
+from __future__ import annotations
+
+from libintercom.errors import IntercomError
+from libintercom.wire.values import js_trim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from libintercom.devices.settings import Devices
+
+
+class OwnDevice(IntercomError):
+    """The target names this device; ``remaining`` is the target to use instead."""
+
+    def __init__(self, to: str, own: str, remaining: str) -> None:
+        super().__init__(to, own, remaining)
+        self.to, self.own, self.remaining = to, own, remaining
+
+    def __str__(self) -> str:
+        use = f'Use "{self.remaining}"' if self.remaining else "Name one of its sessions"
+        return f'"{self.to}" is on this device ({self.own}). {use}. Nothing was sent.'
+
+
+class NoSession(IntercomError):
+    """Nothing stands before the ``@``."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.device = device
+
+    def __str__(self) -> str:
+        return f'"@{self.device}" names no session; put its name or ID before the "@". Nothing was sent.'
+
+
+class NotAMain(IntercomError):
+    """A child wanted to reach another device."""
+
+    def __str__(self) -> str:
+        return (
+            "Only a main session can list, message or ask the main sessions of other devices. Ask your main; it "
+            "handles what involves another device. Nothing was sent."
+        )
+
+
+class DeviceTarget:
+    """A session on another device: ``to`` is its target there, ``device`` the configured name."""
+
+    __slots__ = ("device", "to")
+
+    def __init__(self, to: str, device: str) -> None:
+        self.to, self.device = to, device
+
+    def __str__(self) -> str:
+        return f"{self.to}@{self.device}"
+
+    def __repr__(self) -> str:
+        return f"DeviceTarget({self.to!r}, {self.device!r})"
+
+
+def find_target(to: str, devices: Devices) -> DeviceTarget | None:
+    """The session on another device that ``to`` means, or None: a local target.
+
+    The text behind the last ``@`` decides, in any letter case, also where a local session has that very name.
+
+    Raises:
+        OwnDevice: it names this device.
+        NoSession: it names a device and no session.
+    """
+    name, at, device = js_trim(to).rpartition("@")
+    if not at or not devices.others:
+        return None
+    if devices.is_own(device):
+        raise OwnDevice(to, devices.own, js_trim(name))
+    found = devices.find(device)
+    if found is None:
+        return None
+    if not js_trim(name):
+        raise NoSession(found)
+    return DeviceTarget(js_trim(name), found)
+
+
+def require_main(*, is_child: bool) -> None:
+    """Raise NotAMain for a child: a coordination rule like the group rules."""
+    if is_child:
+        raise NotAMain
