@@ -15,7 +15,7 @@ import typer
 from typer import completion as shells
 
 from intercomctl import failures, output
-from intercomctl.commands import ask, broker, completion, config, join, metrics, send, status
+from intercomctl.commands import ask, broker, completion, config, device, join, metrics, send, status
 from intercomctl.commands import list as listing
 from libintercom.version import __version__
 
@@ -31,6 +31,9 @@ COMMANDS: tuple[Command, ...] = (
     ask.COMMAND,
     join.COMMAND,
     metrics.COMMAND,
+    device.LIST,
+    device.CHECK,
+    device.INSTALL,
     config.SHOW,
     config.CHECK,
     broker.START,
@@ -42,6 +45,7 @@ COMMANDS: tuple[Command, ...] = (
 # What a group of commands is about; the rest of its help is its commands'.
 GROUPS = {
     "config": "The broker's configuration, as it would start now.",
+    "device": "Your other devices, reached over ssh.",
     "broker": "Start, stop or restart the broker.",
 }
 

@@ -7,6 +7,7 @@ not own bytes' way to the device (``openssh``), clocks, nor what the end means (
 from __future__ import annotations
 
 from libintercom.devices.command import MARKERS, NODE
+from libintercom.devices.words import MAX_LINE_BYTES, VERSION
 from libintercom.errors import InvalidFrame
 from libintercom.wire.frames import decode_json, encode_json
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# The version of requests and replies.
-VERSION = 1
-# A reply carries at most one frame (1 MiB), which JSON escapes may double; a list is cut by its sender to fit.
-MAX_LINE_BYTES = 2 * 1024 * 1024
 # All that one command may print, the empty lines of an hour's ask included.
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 # Notices and the output of rc files before the marker; more is no login shell that works.
@@ -166,7 +163,7 @@ class Conversation:
         """Whether a broker accepted this very message."""
         if not isinstance(told, dict) or told.get("accepted") is not True:
             return False
-        return told.get("id", self._request.message_id) == self._request.message_id
+        return bool(told.get("id", self._request.message_id) == self._request.message_id)
 
     def _check_sizes(self) -> None:
         if len(self._unread) > MAX_LINE_BYTES:

@@ -29,6 +29,7 @@ from libintercom.devices.results import (
 )
 from libintercom.devices.rows import keep_rows, read_rows
 from libintercom.devices.transport import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN
+from libintercom.devices.words import NO_BROKER_SENTENCE, SAID_ACCEPTED, SAID_NOT_SENT, SAID_UNKNOWN, UNSUPPORTED
 from libintercom.outcomes import DELIVERED, QUEUED, REFUSED, Outcome, not_sent, unknown
 from libintercom.wire.values import is_number, is_string
 
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
     from libintercom.devices.naming import DeviceTarget
     from libintercom.devices.transport import Ending
 
-# What commands on other devices say word for word; ours and the Node one.
-NO_BROKER_SENTENCE = "no Pi session is connected there"
-UNSUPPORTED = 'Unsupported command "'
-# The words of a remote error's ``outcome``; without one a receipt decides.
-SAID_NOT_SENT, SAID_ACCEPTED, SAID_UNKNOWN = "not_sent", "accepted", "unknown"
 _ENDS = ("timeout", "cancelled", "peer_left", "disconnected", "peer_busy")
 # A sentence, not a book: what a device says is shown to people and models.
 _MAX_SENTENCE_CHARS = 8_000

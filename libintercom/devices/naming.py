@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class OwnDevice(IntercomError):
     """The target names this device; ``remaining`` is the target to use instead."""
 
+    code = "own_device"
+
     def __init__(self, to: str, own: str, remaining: str) -> None:
         super().__init__(to, own, remaining)
         self.to, self.own, self.remaining = to, own, remaining
@@ -29,6 +31,8 @@ class OwnDevice(IntercomError):
 class NoSession(IntercomError):
     """Nothing stands before the ``@``."""
 
+    code = "no_session"
+
     def __init__(self, device: str) -> None:
         super().__init__(device)
         self.device = device
@@ -39,6 +43,8 @@ class NoSession(IntercomError):
 
 class NotAMain(IntercomError):
     """A child wanted to reach another device."""
+
+    code = "not_a_main"
 
     def __str__(self) -> str:
         return (

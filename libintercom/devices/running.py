@@ -147,14 +147,14 @@ class Running:
         self._run, self._hooks = run, Hooks(self._withdrawal, on_stage)
         self._results: list[Any] = []
         self._failure: BaseException | None = None
+        # Not the thread's own end: an interrupted ``join`` takes a running thread for an ended one.
+        self._end = threading.Event()
         # A program that ends without waiting takes its child's input with it, which withdraws the request.
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._work, daemon=True).start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Whether it is over, after waiting at most so long."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._end.wait(timeout_s)
 
     def withdraw(self) -> None:
         """End it early; ``wait`` then takes some seconds at most."""
@@ -180,6 +180,8 @@ class Running:
             self._results.append(self._run(self._hooks))
         except BaseException as failure:  # noqa: BLE001 - it is raised again where the result is taken
             self._failure = failure
+        finally:
+            self._end.set()
 
 
 def run_at_once(run: Callable[[str], T], devices: Sequence[str]) -> list[T]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercomctl import body, failures, joining, output, shapes
+from intercomctl import body, devicing, failures, joining, output, shapes
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, option
 from libintercom import texts
 from libintercom.asking import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
@@ -44,6 +44,10 @@ def run(
         options["attachments"] = body.read_attachments(attached)
         said = body.read_text(text, is_stdin=is_stdin, body_file=body_file, has_attachments=bool(attached))
         body.check(said, {**options, "expects_reply": True})
+        target = devicing.aim(to)
+        if target is not None:
+            session = (as_name, session_id)
+            return devicing.ask(target, session, said or "", timeout_s, options, as_json=as_json)
         profile = joining.speaking_profile(as_name, session_id)
         # Imported here: an event loop takes as long to load as everything else together.
         from intercomctl.commands.ask.waiting import ask
@@ -84,7 +88,8 @@ COMMAND = Command(
     "ask",
     run,
     "Ask a session and wait for its reply.\n\n"
-    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
+    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them; NAME@DEVICE is a main"
+    " session on another device. The text is TEXT, or "
     "standard input, or a file; at a terminal without any of them the editor opens. When no reply comes in time the "
     "question is withdrawn.\n\n" + body.VISIBILITY,
     argument("to", "Whom: a target from `intercomctl list`.", metavar="TO"),
