@@ -190,9 +190,10 @@ def _refused(target: DeviceTarget, message_id: str, answer: dict[str, Any], sent
         return _result(target, not_sent(message_id, code, sentence))
     told = answer.get("code")
     code = told if isinstance(told, str) and is_string(told) and told.isidentifier() else REFUSED_THERE
-    ended_by = CANCELLED if code == CANCELLED else ""
-    refused = not_sent(message_id, code, sentence).replace(outcome=REFUSED)
-    return _result(target, refused, sentence, ended_by=ended_by)
+    unsent = not_sent(message_id, code, sentence)
+    if code == CANCELLED:
+        return _result(target, unsent, sentence, ended_by=CANCELLED)
+    return _result(target, unsent.replace(outcome=REFUSED), sentence)
 
 
 def _code_of(sentence: str) -> str:

@@ -15,7 +15,7 @@ from libintercom.devices.conversation import Conversation, Request
 from libintercom.devices.openssh import OpenSsh
 from libintercom.devices.transport import Hooks, Withdrawal
 from libintercom.drafts import draft_message, is_guarded
-from libintercom.errors import InvalidMessage, TooLarge
+from libintercom.errors import IntercomError, InvalidMessage, TooLarge
 from libintercom.wire.frames import MAX_FRAME_BYTES, encode_json
 from libintercom.wire.record import dump_record
 from libintercom.wire.values import MAX_ASK_TIMEOUT_MS
@@ -146,7 +146,7 @@ class Running:
         self._withdrawal = Withdrawal()
         self._run, self._hooks = run, Hooks(self._withdrawal, on_stage)
         self._results: list[Any] = []
-        self._failure: BaseException | None = None
+        self._failure: IntercomError | None = None
         # Not the thread's own end: an interrupted ``join`` takes a running thread for an ended one.
         self._end = threading.Event()
         # A program that ends without waiting takes its child's input with it, which withdraws the request.
@@ -161,7 +161,7 @@ class Running:
         self._withdrawal.say()
 
     def result(self) -> Any:
-        """What it came to, once it is over; raises what it raised."""
+        """What it came to, once it is over; raises the IntercomError that it raised. A bug has shown its own trace."""
         self.wait()
         if self._failure is not None:
             raise self._failure
@@ -178,7 +178,7 @@ class Running:
     def _work(self) -> None:
         try:
             self._results.append(self._run(self._hooks))
-        except BaseException as failure:  # noqa: BLE001 - it is raised again where the result is taken
+        except IntercomError as failure:
             self._failure = failure
         finally:
             self._end.set()
@@ -189,7 +189,7 @@ def run_at_once(run: Callable[[str], T], devices: Sequence[str]) -> list[T]:
     if len(devices) == 1:
         return [run(devices[0])]
     results: dict[str, T] = {}
-    failures: list[BaseException] = []
+    failures: list[IntercomError] = []
     waiting = list(reversed(devices))
 
     def work() -> None:
@@ -200,7 +200,7 @@ def run_at_once(run: Callable[[str], T], devices: Sequence[str]) -> list[T]:
                 return
             try:
                 results[device] = run(device)
-            except BaseException as failure:  # noqa: BLE001 - it is raised again below, in the caller's thread
+            except IntercomError as failure:
                 failures.append(failure)
                 return
 

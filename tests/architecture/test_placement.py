@@ -73,10 +73,11 @@ def test_the_strict_type_check_covers_every_package_and_the_support() -> None:
     assert set(mypy["files"]) == {*PACKAGES, *remote, "tests/support"}
 
 
-def test_both_programs_are_installed_under_their_names() -> None:
+def test_the_programs_are_installed_under_their_names() -> None:
     assert project()["project"]["scripts"] == {
         "intercomd": "intercomd.__main__:main",
         "intercomctl": "intercomctl.__main__:main",
+        "intercom-remote": "intercomctl.remote:main",
     }
 
 
