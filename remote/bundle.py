@@ -56,10 +56,6 @@ class Sources:
         origin, text = SOURCES[module.__name__]
         exec(compile(text[1:], origin, "exec", dont_inherit=True), module.__dict__)
 
-    @staticmethod
-    def get_source(name):
-        return SOURCES[name][1][1:]
-
 '''
 _TAIL = """
 

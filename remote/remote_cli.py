@@ -34,10 +34,6 @@ class Sources:
         origin, text = SOURCES[module.__name__]
         exec(compile(text[1:], origin, "exec", dont_inherit=True), module.__dict__)
 
-    @staticmethod
-    def get_source(name):
-        return SOURCES[name][1][1:]
-
 
 SOURCES['libintercom'] = ('libintercom/__init__.py', r'''
 """The intercom library: wire, identity, paths and clients. Standard library only, Python 3.9 or newer.

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SENDER = {"id": "pi-1", "name": "web-build", "cwd": "/work/web"}
 # What a Node caller writes.
 ASK = {"version": 1, "command": "ask", "origin": "desk", "device": "laptop", "from": SENDER, "to": "api-fix"}
+MESSAGE = {"text": "x", "messageId": "m"}
 
 
 def test_it_is_fresh() -> None:
@@ -44,8 +46,6 @@ def test_it_cannot_start_a_broker_and_holds_nothing_else() -> None:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="icr-", dir="/tmp") as folder:
         device = Device(folder, "laptop")
         device.recipient("api-fix", accepts_asks=True)
@@ -56,8 +56,6 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
 
 @pytest.fixture
 def empty() -> Iterator[Device]:
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="icr-", dir="/tmp") as folder:
         yield Device(folder, "empty")
 
@@ -112,10 +110,10 @@ WRONG = {
     "an unknown command": ({"version": 1, "command": "reboot"}, 'Unsupported command "reboot".'),
     "no command": ({"version": 1}, 'Unsupported command "None".'),
     "no origin": ({"version": 1, "command": "list"}, "Invalid request: origin"),
-    "no sender": ({**ASK, "from": 5, "message": {"text": "x", "messageId": "m"}}, "Invalid request: from"),
+    "no sender": ({**ASK, "from": 5, "message": MESSAGE}, "Invalid request: from"),
     "no message": (ASK, "Invalid request: message"),
     "a wrong timeout": (
-        {**ASK, "message": {"text": "x", "messageId": "m"}, "timeoutMs": -1},
+        {**ASK, "message": MESSAGE, "timeoutMs": -1},
         "Invalid request: timeoutMs",
     ),
     "wrong attachments": (
@@ -135,7 +133,7 @@ def test_what_is_no_request_is_refused(laptop: Device, case: tuple[Any, str]) ->
 
 
 def test_it_never_starts_a_broker(empty: Device) -> None:
-    message = {**ASK, "command": "send", "message": {"text": "x", "messageId": "m"}}
+    message = {**ASK, "command": "send", "message": MESSAGE}
     ((answer,), status) = told(empty, message)
     assert (answer["error"], status) == ("no Pi session is connected there", 1)
     assert os.listdir(empty.runtime) == []
@@ -196,9 +194,10 @@ def test_a_traceback_names_our_files(tmp_path: Path) -> None:
     text = BUNDLE.read_text(encoding="utf-8").replace("def main() -> int:", "def main() -> int:\n    boom", 1)
     broken = tmp_path / "broken.py"
     broken.write_text(text, encoding="utf-8")
-    ended = subprocess.run([sys.executable, "-I", broken], capture_output=True, text=True, check=False)
-    assert 'File "remote/entry.py", line' in ended.stderr
-    assert "    boom" in ended.stderr
+    ended = subprocess.run([sys.executable, "-I", broken], capture_output=True, text=True, check=False, cwd=tmp_path)
+    source = Path(bundle.ROOT, "remote", "entry.py").read_text(encoding="utf-8").splitlines()
+    line = source.index("def main() -> int:") + 2
+    assert f'File "remote/entry.py", line {line}, in main' in ended.stderr
 
 
 def test_the_console_script_runs_the_packaged_copy(laptop: Device) -> None:
