@@ -113,7 +113,8 @@ class Conversation:
         if b"\n" in chunk:
             *lines, rest = (bytes(self._unread) + chunk).split(b"\n")
             self._unread = bytearray(rest)
-            for line in lines:
+            # The empty lines of a waiting command say nothing, and a flood of them costs nothing here.
+            for line in filter(None, lines):
                 if not self.fault:
                     self._take(line)
         else:
