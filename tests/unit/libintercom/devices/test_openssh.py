@@ -69,7 +69,7 @@ def test_a_request_and_its_answer(program: Program) -> None:
 
 def test_a_large_request_and_a_large_answer_pass_at_once(program: Program) -> None:
     talk = asked("x" * 900_000)
-    script = 'printf \'\\nintercom-remote 1\\n\'; cat >/dev/null & printf \'{"version":1,"sessions":["\''
+    script = 'printf \'\\nintercom-remote 1\\n\'; head -n 1 >/dev/null; printf \'{"version":1,"sessions":["\''
     script += "; head -c 1500000 /dev/zero | tr '\\0' y; printf '\"]}\\n'"
     ending = program(script).converse("laptop", talk)
     assert talk.answer is not None, (ending, talk.fault, talk.noise)

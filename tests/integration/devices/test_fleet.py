@@ -1,0 +1,151 @@
+"""Several devices: installing, checking, the Node command, many at once, names, and who may."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.fleet import Fleet, fleet, wait_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.needs("ssh")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Fleet]:
+    with fleet("laptop", "phone", "old-box") as made:
+        made.devices["laptop"].recipient("api-fix")
+        yield made
+
+
+@pytest.fixture
+def devices(shared: Fleet) -> Iterator[Fleet]:
+    yield shared
+    shared.server.scripts.clear()
+    shared.configure("desk", *shared.devices)
+    for device in shared.devices.values():
+        device.install()
+    wait_gone("ssh")
+
+
+def test_the_devices_are_listed_without_contacting_them(devices: Fleet) -> None:
+    before = devices.server.connections
+    assert devices.ctl().run("device", "list").out == "desk (this device)\nlaptop\nphone\nold-box\n"
+    shown = devices.ctl().run("device", "list", "--json").json
+    assert (shown["device"], shown["otherDevices"]) == ("desk", ["laptop", "phone", "old-box"])
+    assert devices.server.connections == before
+
+
+def test_without_settings_each_command_names_file_and_keys(devices: Fleet) -> None:
+    devices.settings.write_text("{}")
+    for words in (
+        ("list", "--device", "all"),
+        ("device", "list"),
+        ("device", "check"),
+        ("device", "install", "laptop"),
+    ):
+        ended = devices.ctl().run(*words)
+        assert ended.status == 1
+        assert all(word in ended.err for word in ('"device"', '"otherDevices"', str(devices.settings)))
+    # Then a target with an @ is the name of a local session.
+    assert "there is no" not in devices.ctl().run("send", "api@laptop", "x").err
+
+
+def test_broken_settings_are_an_error_and_no_default(devices: Fleet) -> None:
+    devices.settings.write_text('{"device": "desk", "otherDevices": ["-oProxyCommand=touch"]}')
+    for words in (("list", "--device", "all"), ("send", "api-fix@laptop", "x"), ("device", "check")):
+        ended = devices.ctl().run(*words)
+        assert (ended.status, "otherDevices[0]" in ended.err) == (2, True)
+
+
+def test_installing_makes_a_device_answer(devices: Fleet) -> None:
+    device, ctl = devices.devices["laptop"], devices.ctl()
+    device.uninstall()
+    assert ctl.run("device", "check", "laptop").out == (
+        "laptop: not listed: its intercom has no cross-device command; update intercom there\n"
+    )
+    first = ctl.run("device", "install", "LAPTOP")
+    assert (first.status, "it is new" in first.out) == (0, True)
+    assert "already the same" in ctl.run("device", "install", "laptop").out
+    checked = ctl.run("device", "check", "laptop")
+    assert (checked.status, "; its broker runs (version " in checked.out) == (0, True)
+    assert "Not installed on closed: " in ctl_with_closed(devices)
+
+
+def ctl_with_closed(devices: Fleet) -> str:
+    devices.add_host("closed", "Port 1")
+    devices.configure("desk", "closed")
+    ended = devices.ctl().run("device", "install", "closed")
+    assert ended.status == 4
+    return ended.err
+
+
+def test_a_check_says_who_answers_and_whether_a_broker_runs(devices: Fleet) -> None:
+    devices.devices["old-box"].install_node()
+    ended = devices.ctl().run("device", "check", "--json")
+    assert ended.status == 4
+    laptop, phone, old = ended.json["devices"]
+    assert (laptop["command"], laptop["check"]["broker"]["running"]) == ("intercom-remote", True)
+    assert (phone["reached"], phone["check"]["broker"]) == (True, None)
+    assert (old["command"], old["reached"], old["check"]) == ("node", True, None)
+
+
+def test_the_node_command_is_reached(devices: Fleet) -> None:
+    devices.devices["old-box"].install_node()
+    ctl = devices.ctl()
+    assert "• api-fix@old-box (pi-01234@old-box)" in ctl.run("list", "--device", "old-box").out
+    assert ctl.run("send", "api-fix@old-box", "x").status == 0
+    assert ctl.run("ask", "api-fix@old-box", "which?").out == "**Reply from api-fix@old-box:**\nanswer to which?\n"
+    refused = ctl.run("send", "nobody@old-box", "x")
+    assert (refused.status, "was not delivered" in refused.err) == (1, True)
+
+
+def test_a_local_session_of_that_very_name_is_not_meant(devices: Fleet) -> None:
+    before = len(devices.devices["laptop"].recipients[0].got)
+    ctl = devices.ctl(PI_INTERCOM_IDLE_EXIT_S="30")
+    with ctl.joined("api-fix@laptop") as local:
+        ctl.run("send", "api-fix@laptop", "x")
+        assert len(devices.devices["laptop"].recipients[0].got) == before + 1
+        del local
+    ctl.run("broker", "stop")
+
+
+def test_a_child_reaches_no_device(devices: Fleet) -> None:
+    before = devices.server.connections
+    child = devices.ctl(PI_INTERCOM_ROOT_SESSION_ID="main-1", PI_INTERCOM_PARENT_SESSION_ID="main-1")
+    for words in (("list", "--device", "all"), ("send", "api-fix@laptop", "x"), ("ask", "api-fix@laptop", "x")):
+        ended = child.run(*words)
+        assert (ended.status, "Ask your main" in ended.err) == (1, True), ended
+    assert devices.server.connections == before
+
+
+@pytest.mark.parametrize("words", [("--scope", "project"), ("--children",)])
+def test_options_of_a_local_list_do_not_go_with_a_device(devices: Fleet, words: tuple[str, ...]) -> None:
+    ended = devices.ctl().run("list", "--device", "laptop", *words)
+    assert (ended.status, "cannot be combined with --device" in ended.err) == (2, True)
+
+
+def test_without_a_device_none_is_contacted(devices: Fleet) -> None:
+    before = devices.server.connections
+    ctl = devices.ctl(PI_INTERCOM_IDLE_EXIT_S="30")
+    ctl.run("list")
+    ctl.run("send", "api-fix", "x")
+    ctl.run("broker", "stop")
+    assert devices.server.connections == before
+
+
+def test_twenty_devices_at_once() -> None:
+    names = [f"d{number:02d}" for number in range(20)]
+    with fleet(*names) as devices:
+        devices.devices["d07"].recipient("api-fix")
+        began = time.monotonic()
+        listings = devices.reach.list_sessions(names)
+        took_s = time.monotonic() - began
+        assert [listing.device for listing in listings] == names
+        assert [listing.total for listing in listings] == [int(name == "d07") for name in names], listings
+        print(f"20 devices in {took_s:.1f} s")
+        wait_gone("ssh")
