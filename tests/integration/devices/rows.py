@@ -5,11 +5,13 @@ Owns the rows and running one. A row's text may hold ``…`` for what differs be
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from libintercom.identity import make_uuid
+from tests.support.waiting import NotSeen, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,10 +253,18 @@ def try_row(fleet: Fleet, row: Row) -> list[str]:
         wrong.append(f"{row.name}: it said {shown!r}, not {row.said!r}")
     if ended.status != row.status:
         wrong.append(f"{row.name}: exit status {ended.status}, not {row.status}")
-    arrived = sum(recipient.count(message_id) for recipient in device.recipients)
+    if row.arrived:
+        # It is in the recipient's socket by now; the recipient reads it in a moment.
+        with contextlib.suppress(NotSeen):
+            wait_until(lambda: _arrived(device, message_id), "the message to arrive")
+    arrived = _arrived(device, message_id)
     if row.arrived is not None and arrived != row.arrived:
         wrong.append(f"{row.name}: it arrived {arrived} times, not {row.arrived}")
     return wrong
+
+
+def _arrived(device: Device, message_id: str) -> int:
+    return sum(recipient.count(message_id) for recipient in device.recipients)
 
 
 def populate(fleet: Fleet) -> None:

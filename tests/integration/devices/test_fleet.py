@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.fleet import Fleet, fleet, wait_gone
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +110,7 @@ def test_a_local_session_of_that_very_name_is_not_meant(devices: Fleet) -> None:
     ctl = devices.ctl(PI_INTERCOM_IDLE_EXIT_S="30")
     with ctl.joined("api-fix@laptop") as local:
         ctl.run("send", "api-fix@laptop", "x")
-        assert len(devices.devices["laptop"].recipients[0].got) == before + 1
+        wait_until(lambda: len(devices.devices["laptop"].recipients[0].got) == before + 1, "the message to arrive")
         del local
     ctl.run("broker", "stop")
 

@@ -12,6 +12,7 @@ from libintercom.devices.naming import DeviceTarget
 from libintercom.outcomes import NOT_SENT, UNKNOWN
 from tests.integration.devices.matrix import impatient
 from tests.support.fleet import Fleet, fleet, wait_gone
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +144,7 @@ def test_a_forged_row_stays_on_its_device_and_on_its_line(devices: Fleet) -> Non
     devices.script("laptop", answering(sessions=[FORGED] * 3, now="yesterday"))
     ended = devices.ctl().run("list", "--device", "laptop")
     row = ended.out.splitlines()[1]
-    assert row.startswith("• boss@desk␛]0;owned␇")
+    assert row.startswith("• boss@desk\ufffd]0;owned\ufffd<U+202E><U+2028>@laptop ")
     assert "(pi-deadb@laptop) " in row
     assert not set(ended.out) & {"\x1b", "\x07", "\u202e", "\u2028"}
     assert ended.out.count("\n• ") == 1
@@ -186,6 +187,8 @@ def test_a_message_of_900_kib_arrives_as_it_was(devices: Fleet) -> None:
     text = METACHARACTERS + "x" * 900 * 1024
     result = devices.reach.send(TARGET, devices.sender, text, {"message_id": "m-big"})
     assert result.outcome.is_accepted, result
-    (got,) = [one for one in devices.devices["laptop"].recipients[0].got if one.message.id == "m-big"]
+    recipient = devices.devices["laptop"].recipients[0]
+    wait_until(lambda: recipient.has("m-big"), "the message to arrive")
+    (got,) = [one for one in recipient.got if one.message.id == "m-big"]
     assert got.message.content.text == text
     assert (got.row.name, got.row.cwd, got.row.model) == ("web-build@desk", "/work/web", "remote-cli")
