@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from intercomctl import joining, output, shapes
 from intercomctl.failures import InvalidUsage
-from libintercom.devices.naming import find_target, require_main
+from libintercom.devices.naming import find_target, find_waiting, require_main
 from libintercom.devices.settings import read_devices
-from libintercom.errors import EXIT_DONE
+from libintercom.errors import EXIT_DONE, IntercomError
 from libintercom.identity import find_lineage, find_native_id
 from libintercom.paths import find_places
 
@@ -50,6 +50,16 @@ def aim(to: str) -> DeviceTarget | None:
     if target is not None:
         require_main(is_child=find_lineage(find_native_id()).is_child)
     return target
+
+
+def find_asker(to: str) -> str:
+    """The peer ID of the asker of another device that waits at this device's broker; "" when none does."""
+    try:
+        with joining.observe(may_start=False) as client:
+            return find_waiting(to, client.list_sessions().rows)
+    except IntercomError:
+        # Without a broker here nobody waits at it.
+        return ""
 
 
 def list_sessions(name: str, to: str, *, as_json: bool) -> int:

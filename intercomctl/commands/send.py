@@ -50,8 +50,13 @@ def run(
         body.check(said, options)
         target = _aim(to)
         if target is not None:
+            # Imported here: an ordinary message knows nothing of other devices.
             from intercomctl import devicing
 
+            # The answer to a question goes to who waits for it, which is a session of this device.
+            asker_id = devicing.find_asker(to) if reply_to is not None else ""
+            if asker_id:
+                return _send(joining.speak(as_name, session_id), asker_id, said, options, as_json=as_json)
             return devicing.send(target, (as_name, session_id), said, options, as_json=as_json)
         client = joining.speak(as_name, session_id)
     except (IntercomError, KeyboardInterrupt) as failure:

@@ -6,12 +6,17 @@ the ``@``, which the other device resolves.
 
 from __future__ import annotations
 
+from libintercom.devices.words import ID_PREFIX
 from libintercom.errors import IntercomError
+from libintercom.targets import name_key
 from libintercom.wire.values import js_trim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from libintercom.devices.settings import Devices
+    from libintercom.wire.messages import Row
 
 
 class OwnDevice(IntercomError):
@@ -88,6 +93,16 @@ def find_target(to: str, devices: Devices) -> DeviceTarget | None:
     if not js_trim(name):
         raise NoSession(found)
     return DeviceTarget(js_trim(name), found)
+
+
+def find_waiting(to: str, rows: Iterable[Row]) -> str:
+    """The peer ID of the main here that speaks for ``to`` while its ask waits; "" when none or more than one does.
+
+    An answer to it (``replyTo``) goes there, through the broker of this device, never to the asker's device.
+    """
+    key = name_key(to)
+    waiting = [row.id for row in rows if row.id.startswith(ID_PREFIX) and name_key(row.name or "") == key]
+    return waiting[0] if len(waiting) == 1 else ""
 
 
 def require_main(*, is_child: bool) -> None:

@@ -54,6 +54,7 @@ class Recipient:
         profile = profile_from_environment(name=name, model="model-b", cwd="/work/api", **parts)
         self._client = Client.join(profile, spawn=False, places=device.places)
         self.peer_id = self._client.session_id
+        self._replies: list[tuple[str, str]] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._attend, daemon=True)
         self._thread.start()
@@ -68,6 +69,10 @@ class Recipient:
         """Whether the question is known to wait for nobody."""
         return any(end.message_id == message_id for end in self.ended)
 
+    def reply(self, message_id: str, text: str) -> None:
+        """Answer a question that came; its session's connection belongs to another thread, which does it."""
+        self._replies.append((message_id, text))
+
     def close(self) -> None:
         self._is_over.set()
         self._thread.join()
@@ -77,6 +82,8 @@ class Recipient:
         while not self._is_over.is_set():
             for event in self._client.events(_LOOK_S):
                 self._take(event)
+            while self._replies:
+                self._client.reply(*self._replies.pop())
 
     def _take(self, event: object) -> None:
         if isinstance(event, Inbound):

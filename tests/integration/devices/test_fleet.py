@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.ctl import Ctl, Ended
 from tests.support.fleet import Fleet, fleet, wait_gone
 from tests.support.waiting import wait_until
 
@@ -137,6 +142,61 @@ def test_without_a_device_none_is_contacted(devices: Fleet) -> None:
     ctl.run("send", "api-fix", "x")
     ctl.run("broker", "stop")
     assert devices.server.connections == before
+
+
+def test_the_answer_to_a_question_goes_to_who_waits_here(devices: Fleet) -> None:
+    """The recipient's own settings name the asker's device too; nothing of the answer goes there."""
+    laptop = devices.devices["laptop"]
+    silent = laptop.recipient("thinker", answers=False)
+    settings = Path(laptop.environment["PI_CODING_AGENT_DIR"], "intercom", "config.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('{"device": "laptop", "otherDevices": ["desk"]}')
+    there = Ctl(laptop.runtime, PI_CODING_AGENT_DIR=laptop.environment["PI_CODING_AGENT_DIR"], PATH="/nowhere")
+    asked: list[Ended] = []
+    words = ("ask", "thinker@laptop", "which?", "--as", "web-build", "--message-id", "m-late")
+    asking = threading.Thread(target=lambda: asked.append(devices.ctl().run(*words)))
+    asking.start()
+    wait_until(lambda: silent.has("m-late"), "the question to arrive")
+    # From the session that was asked: only its reply counts.
+    refused = there.run("send", "web-build@desk", "no ssh here", "--message-id", "m-other")
+    assert "cannot run ssh" in refused.err
+    answered = there.run(
+        "send", "web-build@desk", "Port 8443.", "--reply-to", "m-late", "--session-id", "thinker-native"
+    )
+    assert answered.status == 0, answered
+    silent.reply("m-late", "Port 8443.")
+    asking.join()
+    assert asked[0].out.endswith("Port 8443.\n")
+
+
+def test_seventeen_that_answer_and_three_that_drop() -> None:
+    """A listener with a full queue drops what knocks, as a firewall does: ssh gives up after ConnectTimeout."""
+    names = [f"d{number:02d}" for number in range(17)]
+    dropping = ["x1", "x2", "x3"]
+    with fleet(*names) as devices, deaf_port() as port:
+        for name in dropping:
+            devices.add_host(name, f"Port {port}")
+        began = time.monotonic()
+        listings = devices.reach.list_sessions([*names, *dropping])
+        took_s = time.monotonic() - began
+        assert [listing.code for listing in listings] == [""] * 17 + ["unreachable"] * 3, listings
+        print(f"17 devices and 3 that drop in {took_s:.1f} s")
+        # ConnectTimeout and a second, on a machine that also serves all twenty.
+        assert 9 < took_s < 20
+        wait_gone("ssh")
+
+
+@contextlib.contextmanager
+def deaf_port() -> Iterator[int]:
+    """A port whose connections stay in the air."""
+    with socket.socket() as listening, contextlib.ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
 
 
 def test_twenty_devices_at_once() -> None:

@@ -190,6 +190,40 @@ def test_a_reader_that_is_gone_withdraws_the_question(laptop: Device) -> None:
     command.stderr.close()
 
 
+CHECK = json.dumps({"version": 1, "command": "check", "origin": "desk"})
+
+
+def checked(copy: Path, device: Device) -> str:
+    words = [sys.executable, "-I", copy]
+    ended = subprocess.run(words, input=CHECK, capture_output=True, text=True, check=True, env=device.environment)
+    assert not ended.stderr
+    return json.loads(ended.stdout)["check"]["version"]
+
+
+def test_compiled_modules_are_kept_and_never_trusted_beyond_their_file(tmp_path: Path, empty: Device) -> None:
+    copy = tmp_path / "remote_cli.py"
+    text = BUNDLE.read_text(encoding="utf-8")
+    copy.write_text(text, encoding="utf-8")
+    version = checked(copy, empty)
+    (kept,) = (tmp_path / "__pycache__").iterdir()
+    whole = kept.read_bytes()
+    assert checked(copy, empty) == version
+    for damage in (b"", whole[:30], whole[:-9], whole[:40] + b"\xff" * 99):
+        kept.write_bytes(damage)
+        assert checked(copy, empty) == version
+    # Another file in its place: what was kept of the first is not run.
+    copy.write_text(text.replace(f'__version__ = "{version}"', '__version__ = "9.9.99"'), encoding="utf-8")
+    assert checked(copy, empty) == "9.9.99"
+    assert [path.name for path in (tmp_path / "__pycache__").iterdir()] == [kept.name]
+
+
+def test_a_place_that_cannot_be_written_costs_nothing_else(tmp_path: Path, empty: Device) -> None:
+    copy = tmp_path / "remote_cli.py"
+    copy.write_bytes(BUNDLE.read_bytes())
+    (tmp_path / "__pycache__").write_text("no folder")
+    assert checked(copy, empty)
+
+
 def test_a_traceback_names_our_files(tmp_path: Path) -> None:
     text = BUNDLE.read_text(encoding="utf-8").replace("def main() -> int:", "def main() -> int:\n    boom", 1)
     broken = tmp_path / "broken.py"

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from libintercom.devices.naming import DeviceTarget, NoSession, NotAMain, OwnDevice, find_target, require_main
+from libintercom.devices.naming import (
+    DeviceTarget,
+    NoSession,
+    NotAMain,
+    OwnDevice,
+    find_target,
+    find_waiting,
+    require_main,
+)
 from libintercom.devices.settings import Devices
+from libintercom.wire.messages import Row
 
 DEVICES = Devices("/c", "Desk", ("Laptop", "phone"))
 
@@ -46,6 +55,17 @@ def test_this_device_is_refused_with_the_target_to_use() -> None:
 def test_a_device_alone_names_no_session() -> None:
     with pytest.raises(NoSession, match="before the"):
         find_target("@laptop", DEVICES)
+
+
+def row(peer_id: str, name: str) -> Row:
+    return Row(id=peer_id, cwd="/", model="m", name=name)
+
+
+def test_who_waits_for_an_answer_here_is_found_by_the_name_it_asks_under() -> None:
+    rows = [row("remote-1", "web@laptop"), row("pi-1", "api@laptop"), row("remote-2", "two@laptop")]
+    assert find_waiting("Web@Laptop", rows) == "remote-1"
+    assert find_waiting("api@laptop", rows) == ""
+    assert find_waiting("two@laptop", [*rows, row("remote-3", "two@laptop")]) == ""
 
 
 def test_only_a_main_reaches_other_devices() -> None:
