@@ -13,6 +13,7 @@ from libintercom.devices.command import (
     NOT_RUN_STATUSES,
     SSH_STATUS,
 )
+from libintercom.devices.endings import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN
 from libintercom.devices.results import (
     CANCELLED,
     FAILED,
@@ -28,7 +29,6 @@ from libintercom.devices.results import (
     DeviceResult,
 )
 from libintercom.devices.rows import keep_rows, read_rows
-from libintercom.devices.transport import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN
 from libintercom.devices.words import NO_BROKER_SENTENCE, SAID_ACCEPTED, SAID_NOT_SENT, SAID_UNKNOWN, UNSUPPORTED
 from libintercom.outcomes import DELIVERED, QUEUED, REFUSED, Outcome, not_sent, unknown
 from libintercom.wire.values import is_number, is_string
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from libintercom.devices.conversation import Conversation
+    from libintercom.devices.endings import Ending
     from libintercom.devices.naming import DeviceTarget
-    from libintercom.devices.transport import Ending
 
 _ENDS = ("timeout", "cancelled", "peer_left", "disconnected", "peer_busy")
 # A sentence, not a book: what a device says is shown to people and models.

@@ -13,7 +13,8 @@ import time
 
 from libintercom.devices.command import REMOTE_COMMAND, ssh_arguments
 from libintercom.devices.conversation import ANSWERED
-from libintercom.devices.transport import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN, Ending, Hooks
+from libintercom.devices.endings import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN, Ending
+from libintercom.devices.transport import Hooks
 from libintercom.printable import make_line
 
 TYPE_CHECKING = False

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Self, TypeVar
 
+    from libintercom.devices.endings import Ending
     from libintercom.devices.naming import DeviceTarget
     from libintercom.devices.results import DeviceCheck, DeviceListing, DeviceResult
-    from libintercom.devices.transport import Ending, Transport
+    from libintercom.devices.transport import Transport
     from libintercom.drafts import SendOptions
     from libintercom.profile import Profile
     from libintercom.wire.messages import Message

@@ -1,4 +1,4 @@
-"""What carries a conversation to a device: the contract, and how it ended.
+"""What carries a conversation to a device: the contract, and the caller's part in it.
 
 Owns the protocol that the ssh program fulfils (``openssh``) and that a kept connection may fulfil for long-lived
 programs, and the withdrawal of a request. Does not own what is said.
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from libintercom.devices.conversation import Conversation
+    from libintercom.devices.endings import Ending
 
     class Transport(Protocol):
         """Carries one conversation. It writes only what the conversation gives out, and leaves nothing running."""
@@ -24,22 +25,6 @@ if TYPE_CHECKING:
             ``hooks.withdrawal`` ends it early: standard input closes, and what the other side still says is heard for
             a moment.
             """
-
-
-# Why a conversation ended on this side; "exited" is the other one.
-EXITED, TIMED_OUT, OVERFLOWED, WITHDRAWN, NOT_STARTED = "exited", "timed_out", "overflowed", "withdrawn", "not_started"
-
-
-class Ending:
-    """How a conversation ended: the ``cause``, the command's exit ``status`` if it has one, ssh's ``last_line``."""
-
-    __slots__ = ("cause", "last_line", "status")
-
-    def __init__(self, cause: str, status: int | None = None, last_line: str = "") -> None:
-        self.cause, self.status, self.last_line = cause, status, last_line
-
-    def __repr__(self) -> str:
-        return f"Ending({self.cause!r}, {self.status!r}, {self.last_line!r})"
 
 
 class Withdrawal:

@@ -10,9 +10,9 @@ import pytest
 
 from libintercom.device_texts import failed_text, replied_text
 from libintercom.devices.conversation import Conversation, Request
+from libintercom.devices.endings import Ending
 from libintercom.devices.judging import judge_message
 from libintercom.devices.naming import DeviceTarget
-from libintercom.devices.transport import Ending
 
 VECTORS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("replies.json").read_text(encoding="utf-8"))
 FINALS = {"send": ("receipt",), "ask": ("reply",)}

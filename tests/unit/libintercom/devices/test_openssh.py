@@ -12,8 +12,9 @@ import pytest
 
 from libintercom.devices import conversation, openssh
 from libintercom.devices.conversation import Conversation, Request
+from libintercom.devices.endings import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN
 from libintercom.devices.openssh import OpenSsh
-from libintercom.devices.transport import EXITED, NOT_STARTED, OVERFLOWED, TIMED_OUT, WITHDRAWN, Hooks, Withdrawal
+from libintercom.devices.transport import Hooks, Withdrawal
 from tests.support.fleet import wait_gone
 
 if TYPE_CHECKING:

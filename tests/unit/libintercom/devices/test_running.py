@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from libintercom.devices.endings import EXITED, WITHDRAWN, Ending
 from libintercom.devices.naming import DeviceTarget
 from libintercom.devices.running import MAX_AT_ONCE, Reach, Running, Sender, run_at_once
-from libintercom.devices.transport import EXITED, WITHDRAWN, Ending, Hooks
 from libintercom.errors import InvalidMessage, TooLarge
 from libintercom.profile import Profile
+
+if TYPE_CHECKING:
+    from libintercom.devices.transport import Hooks
 
 TARGET = DeviceTarget("api-fix", "laptop")
 SENDER = Sender("pi-1", "web-build", "/work/web")
