@@ -10,7 +10,7 @@ from intercomctl import joining, output, shapes
 from intercomctl.failures import InvalidUsage
 from libintercom.devices.naming import find_target, find_waiting, require_main
 from libintercom.devices.settings import read_devices
-from libintercom.errors import EXIT_DONE, IntercomError
+from libintercom.errors import EXIT_DONE, EXIT_INTERRUPTED, IntercomError
 from libintercom.identity import find_lineage, find_native_id
 from libintercom.paths import find_places
 
@@ -159,6 +159,8 @@ def _tell(result: DeviceResult, *, as_json: bool) -> int:
 def _status_of_listings(listings: list[DeviceListing]) -> int:
     """Done when any device answered; what became of the others stands in their blocks."""
     statuses = [listing.exit_status for listing in listings]
+    if EXIT_INTERRUPTED in statuses:
+        return EXIT_INTERRUPTED
     return EXIT_DONE if EXIT_DONE in statuses else max(statuses)
 
 

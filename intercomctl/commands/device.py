@@ -47,12 +47,19 @@ def run_check(name: str | None, *, as_json: bool) -> int:
 def run_install(name: str, *, as_json: bool) -> int:
     """Copy the one-file remote command to a device, or to all."""
     from intercomctl.remote import read_copy
-    from libintercom.devices.installing import install
+    from libintercom.devices.installing import NotInstalled, install
 
-    devices = devicing.own_devices()
-    text = read_copy()
-    for device in devices.choose(name):
-        done = install(device, text)
+    status, text = EXIT_DONE, read_copy()
+    for device in devicing.own_devices().choose(name):
+        try:
+            done = install(device, text)
+        except NotInstalled as failure:
+            # The others get it all the same.
+            output.note(str(failure))
+            if as_json:
+                output.emit({"device": device, "code": failure.code, "reason": failure.reason})
+            status = max(status, failure.exit_status)
+            continue
         same = "was already the same" if done.before == done.digest else "replaced another" if done.before else "is new"
         if as_json:
             output.emit({
@@ -61,7 +68,7 @@ def run_install(name: str, *, as_json: bool) -> int:
             })  # fmt: skip
         else:
             output.say(f"{device}: copied to {done.path} (sha256 {done.digest}, Python {done.python}); it {same}.")
-    return EXIT_DONE
+    return status
 
 
 def _status_of(check: DeviceCheck) -> int:

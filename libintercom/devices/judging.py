@@ -21,6 +21,7 @@ from libintercom.devices.results import (
     NO_BROKER,
     NO_COMMAND,
     NO_INTERPRETER,
+    OWN_CODES,
     REFUSED_THERE,
     TOO_OLD,
     UNREACHABLE,
@@ -97,6 +98,8 @@ def judge_check(device: str, conversation: Conversation, ending: Ending) -> Devi
 def judge_answer(conversation: Conversation, ending: Ending) -> tuple[str, str]:
     """Why a question that changes nothing was not answered, as code and reason; both "" when it was."""
     answer = conversation.answer
+    if ending.cause == WITHDRAWN:
+        return CANCELLED, CANCELLED
     if answer is None:
         return _absence(conversation, ending) or (FAILED, _reason(conversation, ending))
     if "error" not in answer:
@@ -189,11 +192,11 @@ def _refused(target: DeviceTarget, message_id: str, answer: dict[str, Any], sent
     if code in (NO_BROKER, TOO_OLD):
         return _result(target, not_sent(message_id, code, sentence))
     told = answer.get("code")
-    code = told if isinstance(told, str) and is_string(told) and told.isidentifier() else REFUSED_THERE
-    unsent = not_sent(message_id, code, sentence)
-    if code == CANCELLED:
-        return _result(target, unsent, sentence, ended_by=CANCELLED)
-    return _result(target, unsent.replace(outcome=REFUSED), sentence)
+    if told == CANCELLED:
+        return _result(target, not_sent(message_id, CANCELLED, sentence), sentence, ended_by=CANCELLED)
+    is_code = isinstance(told, str) and is_string(told) and told.isidentifier() and told not in OWN_CODES
+    refused = not_sent(message_id, str(told) if is_code else REFUSED_THERE, sentence).replace(outcome=REFUSED)
+    return _result(target, refused, sentence)
 
 
 def _code_of(sentence: str) -> str:

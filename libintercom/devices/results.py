@@ -30,6 +30,8 @@ LOST = "connection_lost"
 REFUSED_THERE = "refused_there"
 # Nobody to talk to there: exit status 4 (devices.md section 4).
 _ABSENCES = frozenset({UNREACHABLE, NO_COMMAND, NO_INTERPRETER, TOO_OLD, NO_BROKER})
+# What only this side can observe; another device's answer never brings one of them.
+OWN_CODES = _ABSENCES | {FAILED, CANCELLED, LOST}
 
 
 class DeviceResult(Record):
@@ -101,5 +103,7 @@ class DeviceCheck(Record):
 
 
 def status_of_code(code: str) -> int:
-    """The exit status of a request that certainly was not sent."""
+    """The exit status of a request that certainly was not sent, or was not answered."""
+    if code == CANCELLED:
+        return EXIT_INTERRUPTED
     return EXIT_UNREACHABLE if code in _ABSENCES else EXIT_REFUSED

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -11,12 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.ctl import Ctl, Ended
+from tests.support.ctl import PROGRAM, Ctl, Ended
 from tests.support.fleet import Fleet, fleet, wait_gone
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.support.ssh_server import Login
 
 pytestmark = pytest.mark.needs("ssh")
 
@@ -142,6 +146,34 @@ def test_without_a_device_none_is_contacted(devices: Fleet) -> None:
     ctl.run("send", "api-fix", "x")
     ctl.run("broker", "stop")
     assert devices.server.connections == before
+
+
+def test_a_wait_is_shown_on_a_terminal_only(devices: Fleet) -> None:
+    devices.devices["laptop"].recipient("slow", answers=False)
+    words = ("ask", "slow@laptop", "which?", "--timeout", "2")
+    shown = devices.ctl().run_at_terminal(*words).out
+    assert "asked slow@laptop; waiting for the reply, 1 s of 2 s" in shown
+    piped = devices.ctl().run(*words)
+    assert (piped.status, "waiting" in piped.out + piped.err) == (5, False)
+
+
+@pytest.mark.parametrize(
+    "words", [("list", "--device", "laptop"), ("send", "api-fix@laptop", "x"), ("device", "check")]
+)
+def test_an_interrupt_ends_a_device_that_says_nothing(devices: Fleet, words: tuple[str, ...]) -> None:
+    async def say_nothing(login: Login) -> int:
+        await login.stall()
+        return 0
+
+    for name in devices.devices:
+        devices.script(name, say_nothing)
+    before = devices.server.commands[:]
+    with subprocess.Popen([PROGRAM, *words], env=devices.ctl().environment, stderr=subprocess.PIPE) as caller:
+        wait_until(lambda: len(devices.server.commands) > len(before), "the device to be asked")
+        caller.send_signal(signal.SIGINT)
+        assert caller.wait(10) == 130
+        assert caller.stderr is not None
+        assert b"Traceback" not in caller.stderr.read()
 
 
 def test_the_answer_to_a_question_goes_to_who_waits_here(devices: Fleet) -> None:
