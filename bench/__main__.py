@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import brokers, building, machine, report
-from bench.figures import idleness, latency, pressure, rosters, starts, throughput
+from bench.figures import devices, idleness, latency, pressure, rosters, starts, throughput
 from bench.rounds import Bench
 from bench.rows import MISSING
 
@@ -28,6 +28,7 @@ _FIGURES = {
     "idleness": idleness,
     "starts": starts,
     "pressure": pressure,
+    "devices": devices,
 }
 _PAGE = f"{building.FOLDER}/RESULTS.md"
 

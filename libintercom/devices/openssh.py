@@ -37,6 +37,8 @@ WITHDRAWN_GRACE_S = 2.5
 _TERMINATED_GRACE_S = 1.0
 # The most that one turn waits: a child that exited while another process holds its streams open is seen then.
 _TURN_S = 0.5
+# Behind the end of its output a child is gone in a moment: there is only its exit to look for.
+_EXIT_TURN_S = 0.002
 _PREFIX = "ssh: "
 
 
@@ -142,8 +144,7 @@ class _Run:
     def _wait_s(self) -> float:
         """Until the next deadline, a turn at most."""
         ends_at = self._ends_at if self._ends_at is not None else self._stage_began + self._conversation.patience_s
-        # Without any stream there is only the exit to look for.
-        longest = _TURN_S if self._stdout is not None else 0.01
+        longest = _TURN_S if self._stdout is not None else _EXIT_TURN_S
         return max(0.0, min(longest, ends_at - time.monotonic()))
 
     def _serve(self, ready: set[int]) -> None:
