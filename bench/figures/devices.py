@@ -108,8 +108,9 @@ def _write(folder: str, broker: Broker, port: int) -> None:
     home = f"{folder}/home"
     os.makedirs(f"{home}/{INSTALL_FOLDER}")
     shutil.copy(f"{_BUNDLE}/{INSTALL_NAME}", f"{home}/{INSTALL_FOLDER}/{INSTALL_NAME}")
+    keygen = shutil.which("ssh-keygen") or ""
     for name in ("host", "key"):
-        subprocess.run([shutil.which("ssh-keygen") or "", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{name}"], check=True)
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{name}"], check=True)
     path = f"{os.path.dirname(os.path.realpath(sys.executable))}:/usr/bin:/bin"
     exports = f"export HOME='{home}' PI_INTERCOM_RUNTIME_DIR='{broker.folder}' PATH='{path}'"
     _put(f"{folder}/login", f'#!/bin/sh\n{exports}\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n', 0o700)
