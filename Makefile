@@ -92,6 +92,14 @@ crash: setup ## sessions and brokers killed 10,000 times each, and their disks f
 storm idle vanishing environment verdicts load mutation crash:
 	@$(BIN)/python -m tests.trials.$@ $(TRIAL_ARGS)
 
+.PHONY: bundle
+bundle: setup ## write remote/remote_cli.py, the one file that runs on other devices
+	@$(BIN)/python -m remote.bundle
+
+.PHONY: devices
+devices: setup ## the failure tables of other devices and the cut matrix, over real ssh connections
+	@$(BIN)/python -m tests.integration.devices $(TRIAL_ARGS)
+
 .PHONY: clean-clone
 clean-clone: setup ## make demo and make test on a fresh clone, in a container with only python3, venv, git and make
 	@$(BIN)/python -m tests.integration.clean_clone $(CLEAN_CLONE_ARGS)

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import brokers, building, machine, report
-from bench.figures import idleness, journal, latency, pressure, rosters, sessions, starts, throughput, tools
+from bench.figures import devices, idleness, journal, latency, pressure, rosters, sessions, starts, throughput, tools
 from bench.rounds import Bench
 from bench.rows import MISSING
 
@@ -31,6 +31,7 @@ _FIGURES = {
     "journal": journal,
     "tools": tools,
     "sessions": sessions,
+    "devices": devices,
 }
 _PAGE = f"{building.FOLDER}/RESULTS.md"
 

@@ -38,6 +38,10 @@ class Spread:
         """Round by round, this divided by the other: what disturbed a round disturbed both."""
         return Spread(tuple(mine / yours for mine, yours in zip(self.values, other.values, strict=True)))
 
+    def beyond(self, other: Spread) -> Spread:
+        """Round by round, this less the other."""
+        return Spread(tuple(mine - yours for mine, yours in zip(self.values, other.values, strict=True)))
+
     def text(self, unit: str) -> str:
         """``12.3 µs (11.9 to 13.0)``."""
         if len(self.values) == 1:

@@ -113,6 +113,10 @@ def _code_of(failure: IntercomError | KeyboardInterrupt) -> str:
         return _CANCELLED
     if isinstance(failure, errors.TooLarge):
         return "too_large"
+    # Failures that are about the target say their own.
+    code = getattr(failure, "code", "")
+    if code:
+        return str(code)
     return outcomes.NOT_CONNECTED if failure.exit_status == errors.EXIT_UNREACHABLE else "invalid_message"
 
 

@@ -20,6 +20,7 @@ from intercomctl.commands import (
     broker,
     completion,
     config,
+    device,
     join,
     journal,
     last,
@@ -54,6 +55,9 @@ COMMANDS: tuple[Command, ...] = (
     journal.COLLECT,
     journal.EXPORT,
     metrics.COMMAND,
+    device.LIST,
+    device.CHECK,
+    device.INSTALL,
     config.SHOW,
     config.CHECK,
     broker.START,
@@ -65,6 +69,7 @@ COMMANDS: tuple[Command, ...] = (
 # What a group of commands is about; the rest of its help is its commands'.
 GROUPS = {
     "config": "The broker's configuration, as it would start now.",
+    "device": "Your other devices, reached over ssh.",
     "broker": "Start, stop or restart the broker.",
     "journal": "What sessions were sent, as they keep it on this machine.",
 }

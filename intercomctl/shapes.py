@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from libintercom.devices.results import DeviceCheck, DeviceListing, DeviceResult
     from libintercom.inbound import Inbound
     from libintercom.outcomes import Listing, Outcome
     from libintercom.wire.messages import BrokerHello
@@ -63,3 +64,36 @@ def listing(told: Listing) -> dict[str, Any]:
 def broker(hello: BrokerHello | None) -> dict[str, Any] | None:
     """``program, version, pid, incarnation, startIdentity?, starter?``; None for a broker that does not say."""
     return None if hello is None else dump_record(hello)
+
+
+def device_listing(told: DeviceListing) -> dict[str, Any]:
+    """``device, listed, code?, reason?, sessions, total, omitted, nowMs``: rows as in ``list --json``, with @device."""
+    why = {} if told.is_listed else {"code": told.code, "reason": told.reason}
+    return {
+        "device": told.device,
+        "listed": told.is_listed,
+        **why,
+        "sessions": told.rows,
+        "total": told.total,
+        "omitted": told.omitted,
+        "nowMs": int(told.now_ms),
+    }
+
+
+def device_result(told: DeviceResult) -> dict[str, Any]:
+    """The members of an outcome, ``device, target, sentence?, reply?, endedBy?``: a reply as from a local ask."""
+    shown = {**outcome(told.outcome), "device": told.device, "target": told.target}
+    if told.sentence:
+        shown["sentence"] = told.sentence
+    if told.ended_by:
+        shown["endedBy"] = told.ended_by
+    if told.reply is not None:
+        shown["reply"] = {**told.reply["content"], "from": told.target, "id": told.reply.get("id")}
+    return shown
+
+
+def device_check(told: DeviceCheck) -> dict[str, Any]:
+    """``device, reached, command, code?, reason?, check?``: ``command`` is whose command answers there."""
+    command = {"1": "intercom-remote", "node": "node"}.get(told.marker)
+    why = {"code": told.code, "reason": told.reason} if told.code else {}
+    return {"device": told.device, "reached": not told.code, "command": command, **why, "check": told.found}

@@ -91,7 +91,7 @@ def build_roster(listing: Listing, viewer: Profile, session_id: str, filters: Fi
         children=_show_children(children, targets, chosen) if children else None,
     )
     roster.omitted, roster.filters = listing.omitted, chosen
-    roster.shared_names = _shared_names([*others, *([own] if own is not None else [])])
+    roster.shared_names = shared_names(row.name for row in [*others, *([own] if own is not None else [])])
     return roster
 
 
@@ -146,11 +146,12 @@ def _show_children(children: list[Row], targets: dict[str, str], filters: Filter
     return shown
 
 
-def _shared_names(rows: Iterable[Row]) -> frozenset[str]:
+def shared_names(names: Iterable[str | None]) -> frozenset[str]:
+    """The names (as they compare) that more than one session has."""
     seen: set[str] = set()
     shared: set[str] = set()
-    for row in rows:
-        key = name_key(row.name or "")
+    for name in names:
+        key = name_key(name or "")
         (shared if key in seen else seen).add(key)
     return frozenset(shared - {""})
 

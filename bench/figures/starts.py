@@ -37,7 +37,7 @@ def _start_row(bench: Bench) -> Row:
     bench.say("process start to first accepted registration")
     chosen = [one for one in bench.subjects() if one.name in (C, ECHO)]
     timed: dict[str, Callable[[], float]] = {one.name: _starter(bench, one) for one in [*chosen, ours()]}
-    found = _in_turns(bench, {"py": lambda: _run(bench, PY, {}), **timed})
+    found = in_turns(bench, {"py": lambda: _run(bench, PY, {}), **timed})
     for name in timed:
         bench.note("cold start", "ms", name, found[name])
     note = f"{found[OURS].text('ms')} against {found['py'].text('ms')}"
@@ -75,7 +75,7 @@ def _program_rows(bench: Bench) -> list[Row]:
         working = {name: command for name, command in commands.items() if not _trouble(command, broker)}
         environment = _environment(broker)
         runs = {name: lambda command=command: _run(bench, command, environment) for name, command in working.items()}
-        found = _in_turns(bench, {"py": lambda: _run(bench, PY, {}), **runs})
+        found = in_turns(bench, {"py": lambda: _run(bench, PY, {}), **runs})
         return [_program_row(name, goal, found, _trouble(commands[name], broker)) for name, goal in _GOALS.items()]
 
 
@@ -125,7 +125,7 @@ def _run(bench: Bench, command: tuple[str, ...], environment: dict[str, str]) ->
         return 1000 * (time.perf_counter() - began_s)
 
 
-def _in_turns(bench: Bench, timed: dict[str, Callable[[], float]]) -> dict[str, Spread]:
+def in_turns(bench: Bench, timed: dict[str, Callable[[], float]]) -> dict[str, Spread]:
     """Each once in every turn, after one that does not count. Starts vary more than messages: more turns."""
     found: dict[str, list[float]] = {name: [] for name in timed}
     for turn in range(bench.choose(21, 5) + 1):

@@ -15,8 +15,16 @@ from libintercom.roster import Filters
 PROJECT = "project"
 
 
-def run(to: str | None, session_id: str | None, scope: str | None, *, children: bool, as_json: bool) -> int:
+def run(
+    to: str | None, session_id: str | None, scope: str | None, device: str | None, *, children: bool, as_json: bool
+) -> int:
     """Print the roster."""
+    if device is not None:
+        # Imported here: no other device is thought of unless one is named.
+        from intercomctl import devicing
+
+        devicing.refuse_combination(scope=scope, children=children, session_id=session_id)
+        return devicing.list_sessions(device, to or "", as_json=as_json)
     with joining.observe(session_id) as client:
         project_id = client.profile.project_id if scope == PROJECT else None
         roster = joining.read_roster(client, Filters(to or "", project_id, with_children=children))
@@ -40,6 +48,11 @@ COMMAND = Command(
     option("--to", "Keep the sessions whose name or ID contains this text, ignoring case.", metavar="TEXT"),
     flag("--children", "Print a line for each child instead of the count."),
     option("--scope", "Keep the sessions of this directory's project.", metavar=PROJECT, choices=(PROJECT,)),
+    option(
+        "--device",
+        "List the main sessions of another device over ssh, or of all of them, instead of this one's.",
+        metavar="NAME|all",
+    ),
     SESSION_ID,
     JSON,
 )

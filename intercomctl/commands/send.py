@@ -15,6 +15,7 @@ from libintercom.wire.messages import DELIVERIES, QUEUE_MODES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from libintercom.client import Client
+    from libintercom.devices.naming import DeviceTarget
     from libintercom.drafts import SendOptions
     from libintercom.outcomes import Outcome
 
@@ -47,10 +48,30 @@ def run(
         options["attachments"] = body.read_attachments(attached)
         said = body.read_text(text, is_stdin=is_stdin, body_file=body_file, has_attachments=bool(attached))
         body.check(said, options)
+        target = _aim(to)
+        if target is not None:
+            # Imported here: an ordinary message knows nothing of other devices.
+            from intercomctl import devicing
+
+            # The answer to a question goes to who waits for it, which is a session of this device.
+            asker_id = devicing.find_asker(to) if reply_to is not None else ""
+            if asker_id:
+                return _send(joining.speak(as_name, session_id), asker_id, said, options, as_json=as_json)
+            return devicing.send(target, (as_name, session_id), said, options, as_json=as_json)
         client = joining.speak(as_name, session_id)
     except (IntercomError, KeyboardInterrupt) as failure:
         return failures.tell_not_sent(options["message_id"] or "", failure, is_json=as_json)
     return _send(client, to, said, options, as_json=as_json)
+
+
+def _aim(to: str) -> DeviceTarget | None:
+    """The session on another device that is meant, if one is."""
+    if "@" not in to:
+        return None
+    # Imported here: an ordinary message knows nothing of other devices.
+    from intercomctl import devicing
+
+    return devicing.aim(to)
 
 
 def _send(client: Client, to: str, text: str | None, options: SendOptions, *, as_json: bool) -> int:
@@ -92,8 +113,9 @@ COMMAND = Command(
     "send",
     run,
     "Send a message to a session.\n\n"
-    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
-    "standard input, or a file; at a terminal without any of them the editor opens.\n\n" + body.VISIBILITY + "\n\n"
+    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them; NAME@DEVICE is a main "
+    "session on another device. The text is TEXT, or standard input, or a file; at a terminal without any of them the "
+    "editor opens.\n\n" + body.VISIBILITY + "\n\n"
     "Example: git diff | intercomctl send reviewer --stdin --delivery queue",
     argument("to", "Whom: a target from `intercomctl list`.", metavar="TO"),
     *body.PARAMETERS,

@@ -39,6 +39,14 @@ BREACHES = [
     ("core-only", "intercomd/core/router.py", "from libintercom import texts"),
     ("core-only", "intercomd/core/router.py", "from intercomd import ports"),
     ("core-only", "intercomd/core/router.py", "import msgspec"),
+    ("devices-pure", "libintercom/devices/conversation.py", "import time"),
+    ("devices-pure", "libintercom/devices/judging.py", "from libintercom.devices import transport"),
+    ("devices-layers", "libintercom/devices/conversation.py", "from libintercom.devices import openssh"),
+    ("devices-layers", "libintercom/devices/stray.py", "import os"),
+    ("remote-only", "remote/entry.py", "import rich"),
+    ("remote-only", "remote/entry.py", "from intercomctl import output"),
+    ("remote-layers", "remote/caller.py", "from remote import messages"),
+    ("remote-layers", "remote/stray.py", "import os"),
     ("libintercom-only", "libintercom/client.py", "import rich"),
     ("libintercom-only", "libintercom/client.py", "from intercomd.core import router"),
     ("intercomd-only", "intercomd/serving.py", "from intercomctl import output"),
@@ -90,7 +98,7 @@ def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def tree(tmp_path: Path) -> Path:
     """A copy of the packages and the rules."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for package in PACKAGES:
+    for package in (*PACKAGES, "remote"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=ignore)
     for name in RULES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -78,6 +78,7 @@ def test_every_program_is_installed_under_its_name() -> None:
         "intercomd": "intercomd.__main__:main",
         "intercomctl": "intercomctl.__main__:main",
         "intercom-mcp": "intercom_adapters.mcp.program:main",
+        "intercom-remote": "intercomctl.remote:main",
     }
 
 

@@ -85,7 +85,7 @@ def test_the_chosen_python_is_the_only_one_tried(machine: Machine) -> None:
 
 
 def whole(machine: Machine) -> None:
-    for name in ("git", "make", "strace", "cc", "systemd-tmpfiles"):
+    for name in ("git", "make", "strace", "cc", "systemd-tmpfiles", "ssh", "sshd"):
         machine.put(name)
     machine.put("python3", "echo /found/python3")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercomctl import body, failures, joining, output, shapes
+from intercomctl import body, devicing, failures, joining, output, shapes
 from intercomctl.options import AS_NAME, JSON, SESSION_ID, Command, argument, option
 from libintercom import texts
 from libintercom.asking import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
@@ -51,6 +51,10 @@ def run(
         options["attachments"] = body.read_attachments(attached)
         said = body.read_text(text, is_stdin=is_stdin, body_file=body_file, has_attachments=bool(attached))
         body.check(said, {**options, "expects_reply": True})
+        target = devicing.aim(to)
+        if target is not None:
+            session = (as_name, session_id)
+            return devicing.ask(target, session, said or "", timeout_s, options, as_json=as_json)
         profile = joining.speaking_profile(as_name, session_id)
         # Imported here: an event loop takes as long to load as everything else together.
         from intercomctl.commands.ask.waiting import Asked, ask
@@ -101,10 +105,12 @@ COMMAND = Command(
     "ask",
     run,
     "Ask a session and wait for its reply.\n\n"
-    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them. The text is TEXT, or "
-    "standard input, or a file; at a terminal without any of them the editor opens.\n\n"
+    "TO is a name, an ID, or at least 8 characters of an ID, as `intercomctl list` prints them; NAME@DEVICE is a main "
+    "session on another device. The text is TEXT, or standard input, or a file; at a terminal without any of them the "
+    "editor opens.\n\n"
     "When no reply comes in time, or the wait is interrupted, the question stands and a reply that comes later is "
-    "kept: `intercomctl pending --mine` fetches it. With --keep-reply 0 the question is withdrawn instead.\n\n"
+    "kept: `intercomctl pending --mine` fetches it. With --keep-reply 0, and on another device, the question is "
+    "withdrawn instead.\n\n"
     + body.VISIBILITY
     + "\n\n"
     'Example: intercomctl ask reviewer --timeout 600 --delivery steer "Which port does the API use?"',

@@ -1,0 +1,1 @@
+"""Other devices, over real ssh connections to servers in the test."""
