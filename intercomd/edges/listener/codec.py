@@ -23,7 +23,7 @@ from intercomd.edges.listener.twins import ANY, PLAIN, TAME, Check, twin
 from libintercom.errors import InvalidFrame
 from libintercom.wire import codec as slow_codec
 from libintercom.wire.answers import Delivered
-from libintercom.wire.frames import HEADER_BYTES, encode_json
+from libintercom.wire.frames import HEADER_BYTES, encode_json, frame
 from libintercom.wire.messages import Message
 from libintercom.wire.record import UNUSABLE, Record
 from libintercom.wire.requests import IGNORED_TYPES, REQUESTS, BadSend, Ignored, Request, Send
@@ -222,6 +222,20 @@ def _flatten(answer: Answer) -> dict[str, Any] | None:
                 return None
             flat[wire_name] = value
     return flat
+
+
+class LastAnswer:
+    """One answer may go to thousands of connections (somebody left): it is encoded once, and its bytes are shared."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+        self._framed = b""
+
+    def frame(self, answer: Answer) -> bytes:
+        """A whole frame, its header included."""
+        if self.answer is not answer:
+            self.answer, self._framed = answer, frame(encode_answer(answer))
+        return self._framed
 
 
 def frame_delivered(message_id: str) -> bytes:

@@ -37,6 +37,10 @@ SHORT_READ_BYTES = 4 * 1024
 # most: they take about as long as the round trip of one message. Fewer would cost throughput, since what a turn puts
 # out is one write.
 FRAMES_PER_TURN = 16
+# Reads of what a peer that stopped reading left in its socket: more than the kernel buffers by default (208 KiB).
+_LAST_READS = 8
+# A peer that closed says nothing more, so that what it said ends by itself: such a count never reaches zero.
+_READ_TO_END = -1
 # What the core gives names to: a session, and a read until it is answered.
 _NAMED = (Register, Read)
 # A held frame is reported again when it grew or shrank by this much, so the core is behind by less for each.
@@ -104,6 +108,17 @@ class Connection:
         if not received:
             self.ended = "closed by its peer"
         return received
+
+    def lose(self, reason: str, *, is_silent: bool = False) -> None:
+        """Nothing goes to its peer any more; ``is_silent``: and it says nothing more."""
+        self.lost, self.reads_left = reason, _READ_TO_END if is_silent else _LAST_READS
+
+    def receive_last(self) -> bytes:
+        """More of what a lost peer said; empty when that was all, or more than it may have said before."""
+        if not self.reads_left:
+            return b""
+        self.reads_left -= 1
+        return self.receive()
 
     def cut(self, received: bytes, at_ms: int, make_ids: MakeIds) -> list[Event]:
         """The events in the first frames of what was received; ``has_more`` says whether others follow."""

@@ -15,11 +15,13 @@ from intercomd.core import effects
 from intercomd.core.events import (
     ConnectionAccepted,
     ConnectionClosed,
+    ConnectionsLost,
     DeliveriesTaken,
     OutputProgressed,
 )
-from intercomd.edges.listener.codec import encode_answer, frame_delivered, join_rows
+from intercomd.edges.listener.codec import LastAnswer, frame_delivered, join_rows
 from intercomd.edges.listener.connection import READ_BYTES, SHORT_READ_BYTES, Connection
+from intercomd.edges.listener.departures import Departures
 from intercomd.edges.listener.nonces import Nonces
 from intercomd.edges.listener.rounds import Rounds
 from intercomd.edges.listener.seen import Seen
@@ -35,13 +37,6 @@ if TYPE_CHECKING:
     from intercomd.edges.listener.connection import MakeIds
     from intercomd.edges.listener.polling import Poller
     from intercomd.ports import Report
-    from libintercom.wire.answers import Answer
-
-
-# Reads of what a gone peer left in its socket: more than the kernel buffers for one by default (208 KiB).
-_LAST_READS = 8
-# Gone peers that are heard to their end in the turn that found them; the others are heard one in each turn.
-_ENDS_PER_TURN = 16
 
 
 class SocketListener:
@@ -63,6 +58,7 @@ class SocketListener:
         self._connections: dict[int, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
         self._rounds = Rounds(loop, self._read_on)
+        self._departures = Departures(loop, self._hear_on)
         # Bytes of all incomplete frames, and from how many on each connection is read in short pieces.
         self._held_bytes, self._partial_bytes = 0, partial_bytes
         # Written to since the last flush: those with a message to deliver, and the others.
@@ -70,7 +66,7 @@ class SocketListener:
         self._others: dict[int, Connection] = {}
         # Connections to close at the next flush, and why.
         self._closing: dict[int, str] = {}
-        self._last_answer: tuple[Answer | None, bytes] = (None, b"")
+        self._last_answer = LastAnswer()
         self._apply: dict[type, Callable[[Any], None]] = {
             effects.PauseAccepting: acceptor.pause,
             effects.ResumeAccepting: acceptor.resume,
@@ -81,7 +77,7 @@ class SocketListener:
     def start(self, report: Report) -> None:
         """Begin to accept and read."""
         self._report = report
-        self._poller.start(self._loop, self._turn)
+        self._poller.start(self._loop, self._turn, self._find_gone)
         self.acceptor.start(self._admit, report)
 
     def action(self, kind: type[effects.Effect]) -> Callable[[Any], None]:
@@ -150,8 +146,19 @@ class SocketListener:
         connection = self._by_fd[fd]
         if is_writable:
             self._write_more(connection)
-        if is_readable and not connection.is_paused:
+        if is_readable and not (connection.is_paused or connection.lost):
             self._read(connection)
+
+    def _find_gone(self, fds: list[int]) -> None:
+        """Peers that closed: one alone has its turn; of several it is known at once that nothing reaches them."""
+        gone = [self._by_fd[fd] for fd in fds]
+        if len(gone) == 1 and self._departures.claim(gone[0]):
+            self._turn(fds[0], not gone[0].has_more, gone[0].output.is_blocked)
+            return
+        for connection in gone:
+            connection.lose("closed by its peer", is_silent=True)
+            self._depart(connection)
+        self._report([ConnectionsLost(tuple(connection.number for connection in gone))])
 
     def _read(self, connection: Connection) -> None:
         has_room = self._held_bytes < self._partial_bytes
@@ -164,20 +171,21 @@ class SocketListener:
                 self._report(observed)
                 return
         elif received:
-            if self.nonces.recognize(received):
-                connection.ended = "a self-check's probe"
-            else:
-                observed = self._look(connection, received)
+            observed = self._look_first(connection, received)
         if connection.ended and not connection.is_rejected:
-            observed += self._finish(connection)
+            observed += self._finish(connection) if self._departures.claim(connection) else []
         self._settle_read(connection, observed)
 
     def _read_on(self, connection: Connection) -> None:
         """Look at more of what was read before."""
-        if connection.lost:
-            self._settle_read(connection, self._hear_last(connection))
-        else:
-            self._settle_read(connection, self._look(connection))
+        self._settle_read(connection, self._look(connection))
+
+    def _look_first(self, connection: Connection, received: bytes) -> list[Event]:
+        """The events in what a new connection says first."""
+        if not self.nonces.recognize(received):
+            return self._look(connection, received)
+        connection.ended = "a self-check's probe"
+        return []
 
     def _look(self, connection: Connection, received: bytes = b"") -> list[Event]:
         """The events in the first frames of what was received, or in the next ones of what was received before."""
@@ -193,7 +201,7 @@ class SocketListener:
         """What comes next from this connection: nothing, the frames left over, or what its socket brings."""
         if connection.number in self._connections:
             connection.is_paused = connection.is_paused or bool(connection.ended)
-            if connection.has_more or connection.lost:
+            if connection.has_more:
                 self._rounds.add(connection)
             self._watch(connection)
         if observed:
@@ -256,7 +264,7 @@ class SocketListener:
     def _answer(self, effect: effects.Write) -> None:
         connection = self._connections.get(effect.conn)
         if connection is not None and not connection.lost and effect.conn not in self._closing:
-            connection.output.append(self._encode(effect.frame))
+            connection.output.append(self._last_answer.frame(effect.frame))
             self._others[effect.conn] = connection
 
     def _answer_rows(self, effect: effects.WriteRows) -> None:
@@ -264,12 +272,6 @@ class SocketListener:
         if connection is not None and not connection.lost and effect.conn not in self._closing:
             connection.output.append(frame(join_rows(effect)))
             self._others[effect.conn] = connection
-
-    def _encode(self, answer: Answer) -> bytes:
-        """One answer may go to thousands of connections (somebody left): encode it once, and share its bytes."""
-        if self._last_answer[0] is not answer:
-            self._last_answer = (answer, frame(encode_answer(answer)))
-        return self._last_answer[1]
 
     def _write_all(self, connections: dict[int, Connection], taken: list[int], seen: Seen | None) -> Seen | None:
         """Write to each; what is seen beside tokens taken is made when there is something."""
@@ -325,6 +327,7 @@ class SocketListener:
             return
         connection.is_paused = True
         self._rounds.remove(connection)
+        self._departures.remove(connection)
         self._watch(connection)
         connection.ended = connection.ended or effect.reason or "closed"
         self._closing[effect.conn] = effect.reason
@@ -334,26 +337,37 @@ class SocketListener:
 
     def _lose_peer(self, connection: Connection, error: OSError, seen: Seen) -> None:
         """A peer that left before it heard everything may have said something before that: hear it, then close."""
-        connection.lost = f"writing failed ({error.strerror})"
-        connection.reads_left = _LAST_READS
+        connection.lose(f"writing failed ({error.strerror})")
         seen.lost.append(connection.number)
-        if len(seen.lost) <= _ENDS_PER_TURN:
+        if self._departures.claim(connection):
             seen.rest += self._hear_last(connection)
             while connection.number in self._connections and not connection.has_more:
                 seen.rest += self._hear_last(connection)
         if connection.number in self._connections:
-            # It said much, or many are gone: in turns, like anybody.
-            self._watch(connection)
-            self._rounds.add(connection)
+            # It said much, or others are gone too: in turns, like anybody.
+            self._depart(connection)
+
+    def _depart(self, connection: Connection) -> None:
+        """A lost connection waits for its turns until it is heard to its end."""
+        self._rounds.remove(connection)
+        self._watch(connection)
+        self._departures.add(connection)
+
+    def _hear_on(self, connection: Connection) -> bool:
+        """A little more of a connection whose peer is gone, or its end; whether there is more."""
+        observed = self._hear_last(connection) if connection.lost else self._finish(connection)
+        if observed:
+            self._report(observed)
+        return connection.number in self._connections
 
     def _hear_last(self, connection: Connection) -> list[Event]:
         """A little more of a connection whose peer is gone; when there is nothing more, its end."""
         observed: list[Event] = []
         if connection.has_more:
             observed = self._look(connection)
-        elif connection.reads_left and not connection.ended and (received := connection.receive()):
-            connection.reads_left -= 1
-            observed = self._look(connection, received)
+        elif not connection.ended and (received := connection.receive_last()):
+            look = self._look_first if connection.is_new else self._look
+            observed = look(connection, received)
         else:
             connection.ended = connection.ended or connection.lost
         return [*observed, self._end(connection, connection.lost)] if connection.ended else observed
@@ -364,6 +378,7 @@ class SocketListener:
         connection.is_paused = True
         self._held_bytes -= connection.held_bytes
         self._rounds.remove(connection)
+        self._departures.remove(connection)
         self._poller.watch(connection.fd, reading=False, writing=False)
         connection.socket.close()
         return ConnectionClosed(connection.number, reason)

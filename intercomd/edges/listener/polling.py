@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 
     # Called with a descriptor, whether it can be read, and whether it takes bytes; an error counts as both.
     OnReady = Callable[[int, bool, bool], None]
+    # Called with descriptors whose peers closed both ways; they are told of until they are watched for nothing.
+    OnGone = Callable[[list[int]], None]
     Ready = tuple[selectors.SelectorKey, int]
 
 # Descriptors looked at in one turn of the loop; the others come in the next one.
 _MAX_READY = 1024
-# Of these, ends of peers: thousands may leave at once, and whoever speaks then stands behind them.
-_MAX_ENDS = 16
+# Of these, peers that closed: thousands may at once, and whoever speaks then waits until so many are put aside.
+_MAX_GONE = 64
 
 
 class Poller(Protocol):
     """Watches descriptors. One that is watched for neither reading nor writing is left alone altogether."""
 
-    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady) -> None:
-        """Call ``on_ready`` for each ready descriptor from now on."""
+    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady, on_gone: OnGone) -> None:
+        """Call ``on_ready`` for each ready descriptor from now on, and then ``on_gone`` for those who are gone.
+
+        Where the system does not tell who is gone, they are ready like any other.
+        """
 
     def watch(self, fd: int, *, reading: bool, writing: bool) -> None:
         """Watch a descriptor for exactly this. Must be told to watch for nothing before it is closed."""
@@ -47,8 +52,8 @@ class EpollPoller:
         self._epoll = select.epoll()
         self._watched: dict[int, int] = {}
 
-    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady) -> None:
-        self._loop, self._on_ready = loop, on_ready
+    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady, on_gone: OnGone) -> None:
+        self._loop, self._on_ready, self._on_gone = loop, on_ready, on_gone
         loop.add_reader(self._epoll.fileno(), self._dispatch)
 
     def watch(self, fd: int, *, reading: bool, writing: bool) -> None:
@@ -71,17 +76,21 @@ class EpollPoller:
         self._epoll.close()
 
     def _dispatch(self) -> None:
-        watched, on_ready, ends = self._watched, self._on_ready, 0
+        watched, on_ready = self._watched, self._on_ready
+        gone: list[int] = []
         for fd, ready in self._epoll.poll(0, _MAX_READY):
             if ready & select.EPOLLHUP:
-                ends += 1
-                if ends > _MAX_ENDS:
-                    continue
+                gone.append(fd)
+                continue
             # What came before in this list may have ended the connection, or changed what it waits for.
             wanted = watched.get(fd, 0)
             if wanted:
                 is_readable = bool(wanted & select.EPOLLIN and ready & ~select.EPOLLOUT)
                 on_ready(fd, is_readable, bool(wanted & select.EPOLLOUT and ready & ~select.EPOLLIN))
+        # Those who speak came first; what they said may have ended some of these.
+        gone = [fd for fd in gone[:_MAX_GONE] if fd in watched]
+        if gone:
+            self._on_gone(gone)
 
 
 class SelectorPoller:
@@ -92,7 +101,7 @@ class SelectorPoller:
         # Where the next turn begins among those that are ready.
         self._first = 0
 
-    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady, _on_gone: OnGone) -> None:
         self._loop, self._on_ready = loop, on_ready
         loop.add_reader(self._fileno(), self._dispatch)
 

@@ -261,7 +261,7 @@ def test_one_answer_for_many_is_encoded_once(real: RealRig) -> None:
     for conn in conns:
         real.listener.apply(effects.Write(conn, answer))
     pieces = [real.listener._connections[conn].output._pieces for conn in conns]
-    assert real.listener._last_answer[0] is answer
+    assert real.listener._last_answer.answer is answer
     assert pieces[0] == pieces[1] == pieces[2]
 
 

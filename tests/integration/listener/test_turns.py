@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +12,14 @@ import pytest
 from intercomd.core import effects
 from intercomd.core.events import ConnectionClosed, ConnectionsLost, FrameReceived, FrameRejected
 from intercomd.edges.listener.connection import FRAMES_PER_TURN
+from intercomd.edges.listener.polling import EpollPoller
+from libintercom.endpoint import PROBE_NONCE_BYTES, PROBE_PREAMBLE
 from libintercom.wire.answers import Delivered
 from libintercom.wire.frames import encode_json, frame
+from tests.integration.listener.rigs import RealRig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from tests.integration.listener.rigs import RealRig
 
 # More than a hundred turns' worth, in less than one read.
 COUNT = 1_700
@@ -178,6 +181,99 @@ def test_of_many_that_are_gone_at_once_a_few_end_in_a_turn(real: RealRig) -> Non
     assert all(later - earlier <= 1 for earlier, later in itertools.pairwise([at_once, *ends]))
     assert next(number for number, conns in enumerate(reports) if modest in conns) <= 2
     assert [count_frames(real, conn) for conn in conns] == [1] * len(conns)
+
+
+def leave_at_once(real: RealRig, conns: list[int]) -> None:
+    for conn in conns:
+        real.peers[conn].theirs.close()
+
+
+def half_close(real: RealRig, conns: list[int]) -> None:
+    for conn in conns:
+        real.peers[conn].theirs.shutdown(socket.SHUT_WR)
+
+
+def leave_with_a_word(real: RealRig, conns: list[int]) -> None:
+    for conn in conns:
+        flood(real, conn, 1)
+        real.peers[conn].theirs.close()
+
+
+def leave_unheard(real: RealRig, conns: list[int]) -> None:
+    """Writing to them finds that they are gone."""
+    for conn in conns:
+        real.listener.apply(effects.PauseReading(conn))
+        real.peers[conn].theirs.close()
+        real.listener.apply(effects.Write(conn, Delivered(message_id="m")))
+    real.listener._report(real.listener.flush())
+
+
+@pytest.mark.parametrize("leave", [leave_at_once, half_close, leave_with_a_word, leave_unheard])
+@pytest.mark.parametrize("count", [2, 10, 300])
+def test_whoever_speaks_while_a_crowd_leaves_is_heard_between_two_ends(
+    real: RealRig, leave: Callable[[RealRig, list[int]], None], count: int
+) -> None:
+    conns, modest = [real.connect() for _ in range(count)], real.connect()
+    # How many had ended when it spoke each time, and how many ended before it was heard.
+    said_after = [0]
+    waited: list[int] = []
+
+    def speak(_count: int) -> None:
+        """As soon as it was heard, it speaks again."""
+        if count_frames(real, modest) == len(said_after):
+            waited.append(count_ends(real) - said_after[-1])
+            said_after.append(count_ends(real))
+            real.peers[modest].theirs.send(health("m"))
+
+    sizes_of_reports(real, speak)
+    real.peers[modest].theirs.send(health("m"))
+    leave(real, conns)
+    real.run_until(lambda: count_ends(real) == count, "every end")
+    # The end of the turn that has begun, and on some loops that of the next one, which is scheduled already.
+    assert max(waited, default=0) <= 2
+    said = 1 if leave is leave_with_a_word else 0
+    assert [count_frames(real, conn) for conn in conns] == [said] * count
+
+
+def test_who_leaves_at_once_is_known_before_the_first_of_a_crowd_ends() -> None:
+    """On the system that tells; elsewhere it is found by writing to them."""
+    loop = asyncio.SelectorEventLoop()
+    real = RealRig(loop, EpollPoller())
+    conns = [real.connect() for _ in range(300)]
+    leave_at_once(real, conns)
+    real.run_until(lambda: count_ends(real) == len(conns), "every end")
+    names = [type(event) for event in real.observed]
+    known = [conn for event in real.observed if isinstance(event, ConnectionsLost) for conn in event.conns]
+    assert sorted(known) == conns
+    assert ConnectionsLost not in names[names.index(ConnectionClosed) :]
+    real.close()
+
+
+def test_a_crowd_that_keeps_growing_does_not_keep_its_first_from_ending(real: RealRig) -> None:
+    """Somebody leaves all the time."""
+    conns = [real.connect() for _ in range(30)]
+    leave_at_once(real, conns)
+
+    def is_one_ended() -> bool:
+        conn = real.connect()
+        conns.append(conn)
+        leave_at_once(real, [conn])
+        return count_ends(real) > 20
+
+    real.run_until(is_one_ended, "the first ends")
+    real.run_until(lambda: count_ends(real) == len(conns), "every end")
+
+
+def test_a_probe_that_is_gone_at_once_is_recognized_in_a_crowd(real: RealRig) -> None:
+    seen: list[bool] = []
+    nonce = bytes(range(PROBE_NONCE_BYTES))
+    conns = [real.connect() for _ in range(30)]
+    real.listener.expect(nonce, lambda: seen.append(True))
+    real.peers[conns[20]].theirs.send(PROBE_PREAMBLE + nonce)
+    leave_at_once(real, conns)
+    real.run_until(lambda: count_ends(real) == len(conns), "every end")
+    assert seen == [True]
+    assert not any(isinstance(event, (FrameReceived, FrameRejected)) for event in real.observed)
 
 
 def count_ends(real: RealRig) -> int:
