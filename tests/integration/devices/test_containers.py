@@ -1,7 +1,7 @@
-"""Two devices as containers: a real sshd and an ordinary user each, a broker on one, and what networks do to them.
+"""Three devices as containers: a real sshd and an ordinary user each, a broker on one, and what networks do to them.
 
 The one-file command gets there by ``intercomctl device install`` and runs on Debian's own bare python3; the broker runs
-from this checkout, which is mounted.
+from this checkout, which is mounted. The third has a stand-in for the Node command and nothing of ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.ctl import PROGRAM, Ctl
-from tests.support.fleet import ROOT, Fleet, fleet
+from tests.support.fleet import NODE_PLACE, ROOT, Fleet, fleet
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.container, pytest.mark.needs("ssh")]
 
 PACKAGES = ("openssh-server", "python3", "iptables", "procps", "iproute2")
-LAPTOP, PHONE = "laptop-node", "phone-node"
+LAPTOP, PHONE, OLD = "laptop-node", "phone-node", "old-node"
 USER = "alice"
 # What the containers' Python 3.11 needs to run the broker from this checkout.
 SITE = site.getsitepackages()[0]
@@ -74,6 +74,13 @@ class Node:
         run = f"PYTHONPATH=/opt/intercom setsid python3 /tmp/agent.py {name} {mode}"
         self.as_user(f"{run} </dev/null >/tmp/{name}.log 2>&1 &")
 
+    def put_node_command(self) -> None:
+        place = f"/home/{USER}/{NODE_PLACE}"
+        self.container.read(
+            f"mkdir -p $(dirname {place}); cp /opt/intercom/tests/support/node_stand_in.py {place}; "
+            "printf '#!/bin/sh\\nexec python3 \"$@\"\\n' > /usr/local/bin/node; chmod 755 /usr/local/bin/node"
+        )
+
     def ledger(self, name: str) -> list[dict[str, str]]:
         return [json.loads(line) for line in self.container.read(f"cat /tmp/{name}.log").splitlines()]
 
@@ -92,18 +99,20 @@ def nodes(engine: Engine) -> Iterator[tuple[Fleet, dict[str, Node]]]:
         key = ["ssh-keygen", "-y", "-f", f"{caller.folder}/key"]
         public = subprocess.run(key, check=True, capture_output=True, text=True).stdout.strip()
         found = {}
-        for name in (LAPTOP, PHONE):
+        for name in (LAPTOP, PHONE, OLD):
             found[name] = Node(stack.enter_context(engine.container(image, *mounts)), public)
             caller.add_host(name, f"HostName {found[name].address}", "Port 22", f"User {USER}")
         caller.configure("desk", *found)
         found[LAPTOP].start_broker()
         found[LAPTOP].start_agent("api-fix", "answers")
         found[LAPTOP].start_agent("silent", "never")
-        assert caller.ctl().run("device", "install", "all").status == 0
+        for name in (LAPTOP, PHONE):
+            assert caller.ctl().run("device", "install", name).status == 0
+        found[OLD].put_node_command()
         yield caller, found
 
 
-def test_two_devices(nodes: tuple[Fleet, dict[str, Node]]) -> None:
+def test_three_devices(nodes: tuple[Fleet, dict[str, Node]]) -> None:
     caller, found = nodes
     ctl = caller.ctl()
 
@@ -121,6 +130,8 @@ def test_two_devices(nodes: tuple[Fleet, dict[str, Node]]) -> None:
         f"intercomctl: Not sent to {PHONE}: no Pi session is connected there\n",
     )
     assert ctl.run("device", "check", LAPTOP).status == 0
+    assert f"**Main sessions on {OLD} (1):**\n• api-fix@{OLD} (pi-" in listed()
+    assert ctl.run("ask", f"api-fix@{OLD}", "which?").out == f"**Reply from api-fix@{OLD}:**\nanswer to which?\n"
 
 
 @pytest.mark.parametrize(
