@@ -158,17 +158,20 @@ def _started() -> Iterator[Engine]:
     folder.mkdir(exist_ok=True)
     address = ("--host", f"unix://{folder}/docker.sock")
     is_leftover = _answers(address)
-    if not is_leftover:
-        _launch(folder, address)
+    # Held until it has ended: a forgotten child is a warning, which fails a test.
+    daemon = None if is_leftover else _launch(folder, address)
     try:
         yield Engine(address, "an engine that a killed run had left" if is_leftover else "an engine of our own")
     finally:
         pid = int((folder / "pid").read_text())
         os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: _has_ended(pid), f"dockerd ({pid}) to end", ENGINE_START_S)
+        if daemon is not None:
+            daemon.wait(ENGINE_START_S)
+        else:
+            wait_until(lambda: not Path(f"/proc/{pid}").exists(), f"dockerd ({pid}) to end", ENGINE_START_S)
 
 
-def _launch(folder: Path, address: tuple[str, ...]) -> None:
+def _launch(folder: Path, address: tuple[str, ...]) -> subprocess.Popen[bytes]:
     places = ("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid")
     command = ["dockerd", *places, *address]
     log_path = folder / "dockerd.log"
@@ -180,14 +183,7 @@ def _launch(folder: Path, address: tuple[str, ...]) -> None:
         tail = "\n".join(log_path.read_text(errors="replace").splitlines()[-8:])
         message = f"dockerd ended with status {daemon.returncode}:\n{tail}"
         raise LabFailure(message)
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        ended, _status = os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:  # a leftover is no child of this process
-        return not Path(f"/proc/{pid}").exists()
-    return ended == pid
+    return daemon
 
 
 @contextlib.contextmanager
