@@ -24,7 +24,8 @@ def run(folder: Path, code: str, *options: str, **environment: str) -> subproces
     planted.write_text(code, encoding="utf-8")
     quiet = ["-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), f"--rootdir={ROOT}"]
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", *quiet, *options, str(planted)]
-    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "INTERCOM_TEST_SEED"}}
+    private = {"CI", "INTERCOM_TEST_SEED", "INTERCOM_REFUSED_CONTAINERS"}
+    inherited = {name: value for name, value in os.environ.items() if name not in private}
     whole = {**inherited, **environment}
     return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, check=False)
 
@@ -41,6 +42,12 @@ def test_what_cannot_be_had_fails_in_ci_and_is_skipped_elsewhere(tmp_path: Path,
     elsewhere = run(tmp_path, code, PATH=str(tmp_path))
     assert elsewhere.returncode == 0
     assert re.search(rf"SKIPPED .*{missing}", elsewhere.stdout)
+
+
+def test_containers_that_were_tried_and_refused_are_skipped_in_ci_with_what_was_said(tmp_path: Path) -> None:
+    ended = run(tmp_path, CONTAINER_TEST, CI="true", INTERCOM_REFUSED_CONTAINERS="mount: permission denied")
+    assert ended.returncode == 0
+    assert re.search("SKIPPED .*no container runs here: mount: permission denied", ended.stdout)
 
 
 def test_what_is_there_is_no_reason_to_skip(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # The Debian release of every image: its Python is the oldest that intercomd supports.
 SUITE = "bookworm"
 
+# What a device of the tests is made of; the image that is tried before a run is the one that they use.
+DEVICE_PACKAGES = ("openssh-server", "python3", "iptables", "procps", "iproute2")
+
 # Marks what the lab made, so that leftovers of a killed run are found.
 LABEL = "intercom.lab"
 
@@ -227,3 +230,18 @@ def _run(command: list[str], timeout_s: float, environment: dict[str, str] | Non
         message = f"{' '.join(command)} ended with status {ended.returncode}:\n{ended.stderr.strip()[-4000:]}"
         raise LabFailure(message)
     return ended.stdout
+
+
+def main() -> int:
+    """Try all of it once: an engine, an image, a container. The last line says what is missing (``.ci/run``)."""
+    try:
+        with engine() as found, found.container(found.image(DEVICE_PACKAGES)) as container:
+            print(f"a container runs: {found.origin}, {container.read('uname -sr').strip()}")
+    except (LabFailure, OSError, subprocess.TimeoutExpired) as failure:
+        print(" ".join(str(failure).split())[:500])
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.ctl import PROGRAM, Ctl
 from tests.support.fleet import NODE_PLACE, ROOT, Fleet, fleet
+from tests.support.lab import DEVICE_PACKAGES
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.container, pytest.mark.needs("ssh")]
 
-PACKAGES = ("openssh-server", "python3", "iptables", "procps", "iproute2")
 LAPTOP, PHONE, OLD = "laptop-node", "phone-node", "old-node"
 USER = "alice"
 # What the containers' Python 3.11 needs to run the broker from this checkout.
@@ -93,7 +93,7 @@ class Node:
 
 @pytest.fixture(scope="module")
 def nodes(engine: Engine) -> Iterator[tuple[Fleet, dict[str, Node]]]:
-    image = engine.image(PACKAGES)
+    image = engine.image(DEVICE_PACKAGES)
     mounts = ("--volume", f"{ROOT}:/opt/intercom:ro", "--volume", f"{SITE}:/opt/site:ro", "--cap-add", "NET_ADMIN")
     with fleet() as caller, contextlib.ExitStack() as stack:
         key = ["ssh-keygen", "-y", "-f", f"{caller.folder}/key"]
