@@ -40,9 +40,14 @@ class Departures:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether one may end at once: nobody waits, and nobody ended in this turn of the loop."""
+        return not (self._waiting or self._is_scheduled)
+
     def claim(self, connection: Connection) -> bool:
-        """Whether it may end at once: nobody waits, and nobody else ends in this turn of the loop. Else it waits."""
-        if self._waiting or self._is_scheduled:
+        """Whether it may end at once, and then it is the one of this turn; else it waits."""
+        if not self.is_free:
             self.add(connection)
             return False
         self._is_scheduled = True

@@ -235,6 +235,15 @@ def test_whoever_speaks_while_a_crowd_leaves_is_heard_between_two_ends(
     assert [count_frames(real, conn) for conn in conns] == [said] * count
 
 
+def test_whoever_leaves_alone_ends_in_the_turn_that_finds_it(real: RealRig) -> None:
+    """So nobody who speaks after it is heard before it."""
+    first, modest = real.connect(), real.connect()
+    real.peers[first].theirs.close()
+    real.peers[modest].theirs.send(health("m"))
+    real.listener._poller._dispatch()
+    assert {type(event) for event in real.observed} == {ConnectionClosed, FrameReceived}
+
+
 def test_who_leaves_at_once_is_known_before_the_first_of_a_crowd_ends() -> None:
     """On the system that tells; elsewhere it is found by writing to them."""
     loop = asyncio.SelectorEventLoop()
