@@ -152,7 +152,7 @@ class SocketListener:
     def _find_gone(self, fds: list[int]) -> None:
         """Peers that closed: one alone has its turn; of several it is known at once that nothing reaches them."""
         gone = [self._by_fd[fd] for fd in fds]
-        if len(gone) == 1 and self._departures.claim(gone[0]):
+        if len(gone) == 1 and self._departures.is_free:
             self._turn(fds[0], not gone[0].has_more, gone[0].output.is_blocked)
             return
         for connection in gone:

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 _MAX_READY = 1024
 # Of these, peers that closed: thousands may at once, and whoever speaks then waits until so many are put aside.
 _MAX_GONE = 64
+# So many keep nobody waiting.
+_FEW_GONE = 4
 
 
 class Poller(Protocol):
     """Watches descriptors. One that is watched for neither reading nor writing is left alone altogether."""
 
     def start(self, loop: asyncio.AbstractEventLoop, on_ready: OnReady, on_gone: OnGone) -> None:
-        """Call ``on_ready`` for each ready descriptor from now on, and then ``on_gone`` for those who are gone.
+        """Call ``on_ready`` for each ready descriptor from now on, and ``on_gone`` for those who are gone.
 
         Where the system does not tell who is gone, they are ready like any other.
         """
@@ -76,21 +78,30 @@ class EpollPoller:
         self._epoll.close()
 
     def _dispatch(self) -> None:
-        watched, on_ready = self._watched, self._on_ready
-        gone: list[int] = []
-        for fd, ready in self._epoll.poll(0, _MAX_READY):
-            if ready & select.EPOLLHUP:
-                gone.append(fd)
-                continue
-            # What came before in this list may have ended the connection, or changed what it waits for.
-            wanted = watched.get(fd, 0)
-            if wanted:
-                is_readable = bool(wanted & select.EPOLLIN and ready & ~select.EPOLLOUT)
-                on_ready(fd, is_readable, bool(wanted & select.EPOLLOUT and ready & ~select.EPOLLIN))
-        # Those who speak came first; what they said may have ended some of these.
-        gone = [fd for fd in gone[:_MAX_GONE] if fd in watched]
-        if gone:
-            self._on_gone(gone)
+        found = self._epoll.poll(0, _MAX_READY)
+        gone = [fd for fd, ready in found if ready & select.EPOLLHUP]
+        # A few are told of in their place: what others say behind one finds that it is gone.
+        are_few = len(gone) <= _FEW_GONE
+        for fd, ready in found:
+            if not ready & select.EPOLLHUP:
+                self._tell(fd, ready)
+            elif are_few:
+                self._tell_gone([fd])
+        if not are_few:
+            # Whoever speaks does not wait for a crowd.
+            self._tell_gone(gone[:_MAX_GONE])
+
+    def _tell(self, fd: int, ready: int) -> None:
+        # What came before in this look may have ended the connection, or changed what it waits for.
+        wanted = self._watched.get(fd, 0)
+        if wanted:
+            is_readable = bool(wanted & select.EPOLLIN and ready & ~select.EPOLLOUT)
+            self._on_ready(fd, is_readable, bool(wanted & select.EPOLLOUT and ready & ~select.EPOLLIN))
+
+    def _tell_gone(self, fds: list[int]) -> None:
+        still = [fd for fd in fds if fd in self._watched]
+        if still:
+            self._on_gone(still)
 
 
 class SelectorPoller:

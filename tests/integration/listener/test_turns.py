@@ -12,6 +12,7 @@ import pytest
 from intercomd.core import effects
 from intercomd.core.events import ConnectionClosed, ConnectionsLost, FrameReceived, FrameRejected
 from intercomd.edges.listener.connection import FRAMES_PER_TURN
+from intercomd.edges.listener.departures import ENDS_PER_TURN
 from intercomd.edges.listener.polling import EpollPoller
 from libintercom.endpoint import PROBE_NONCE_BYTES, PROBE_PREAMBLE
 from libintercom.wire.answers import Delivered
@@ -229,10 +230,19 @@ def test_whoever_speaks_while_a_crowd_leaves_is_heard_between_two_ends(
     real.peers[modest].theirs.send(health("m"))
     leave(real, conns)
     real.run_until(lambda: count_ends(real) == count, "every end")
-    # The end of the turn that has begun, and on some loops that of the next one, which is scheduled already.
-    assert max(waited, default=0) <= 2
+    # The ends of the turn that has begun, and on some loops those of the next one, which is scheduled already.
+    assert max(waited, default=0) <= 2 * ENDS_PER_TURN
     said = 1 if leave is leave_with_a_word else 0
     assert [count_frames(real, conn) for conn in conns] == [said] * count
+
+
+def test_whoever_leaves_alone_ends_in_the_turn_that_finds_it(real: RealRig) -> None:
+    """So what is said to it afterwards finds that it is gone."""
+    first, modest = real.connect(), real.connect()
+    real.peers[first].theirs.close()
+    real.peers[modest].theirs.send(health("m"))
+    real.listener._poller._dispatch()
+    assert [type(event) for event in real.observed] == [ConnectionClosed, FrameReceived]
 
 
 def test_who_leaves_at_once_is_known_before_the_first_of_a_crowd_ends() -> None:
