@@ -38,7 +38,8 @@ def show(*, as_json: bool) -> int:
         output.say(f"There is no journal in {folder}.")
     else:
         now_ms = int(time.time() * 1000)
-        output.say("\n".join([f"{len(found)} journals in {folder}:", *(_line(one, now_ms) for one in found)]))
+        heading = f"Journals in {folder} ({len(found)}):"
+        output.say("\n".join([heading, *(_line(one, now_ms) for one in found)]))
     return EXIT_REFUSED if any(one.note for one in found) else EXIT_DONE
 
 
@@ -49,7 +50,9 @@ def _line(one: Listed, now_ms: int) -> str:
     holder = f"process {one.holder_pid}" if one.holder_pid else "another process"
     held = f", in use by {holder}" if one.is_held else ""
     newest = f", newest {age_text(one.newest_at_ms, now_ms)}" if one.newest_at_ms else ""
-    counts = f"{one.messages} messages, {one.unfinished} unfinished, {one.size_bytes / _MIB:.1f} MiB"
+    # A live owner may be ahead of what is counted.
+    least = "at least " if one.is_held else ""
+    counts = f"{least}{one.messages} messages, {one.unfinished} unfinished, {one.size_bytes / _MIB:.1f} MiB"
     return f"• {make_line(one.native_id)}: {counts}{newest}{held} ({name})"
 
 

@@ -85,8 +85,11 @@ def test_the_chosen_python_is_the_only_one_tried(machine: Machine) -> None:
 
 
 def whole(machine: Machine) -> None:
-    for name in ("git", "make", "strace", "cc", "systemd-tmpfiles", "ssh", "sshd"):
+    containers = ("docker", "dockerd", "iptables", "mmdebstrap")
+    for name in ("git", "make", "strace", "cc", "systemd-tmpfiles", "ssh", "sshd", *containers):
         machine.put(name)
+    # In whose time containers are tried.
+    machine.put("timeout", "echo a container runs")
     machine.put("python3", "echo /found/python3")
 
 
@@ -96,6 +99,16 @@ def test_on_a_whole_machine_nothing_is_installed(machine: Machine) -> None:
     assert machine.run(".ci/run").returncode == 0
     assert "make test" in machine.said
     assert not any(line.startswith("apt-get") for line in machine.said)
+
+
+@pytest.mark.parametrize(("tried", "refused"), [("echo one runs", ""), ("echo warned; echo denied; exit 1", "denied")])
+def test_containers_are_tried_and_what_refused_them_is_handed_on(machine: Machine, tried: str, refused: str) -> None:
+    whole(machine)
+    machine.put("timeout", tried)
+    machine.put("make", f'echo "refused: $INTERCOM_REFUSED_CONTAINERS" >> "{machine.log}"')
+    assert machine.run(".ci/run").returncode == 0
+    assert any(line.startswith("timeout ") and line.endswith("-m tests.support.lab") for line in machine.said)
+    assert machine.said[-1] == f"refused: {refused}"
 
 
 def test_only_what_is_missing_is_installed(machine: Machine) -> None:
