@@ -123,6 +123,9 @@ class RowBytes:
     def unwatch(self, stale: set[Any]) -> None:
         """No longer."""
         self._stale_in = tuple(one for one in self._stale_in if one is not stale)
+        if not self._stale_in:
+            # Who left must be freed at once, not when cycles are looked for: thousands may leave in between.
+            self._owner = None
 
     def _forget(self) -> None:
         if self.plain or self.extended or self._guarded:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 READ_BYTES = 64 * 1024
 # What it may bring when half-received frames take all the room that they may: enough for ordinary frames to be whole,
 # so little that thousands who begin one now do not take that room once more.
-SHORT_READ_BYTES = 4 * 1024
+SHORT_READ_BYTES = 1024
 # Frames looked at in one turn, of the two thousand that 64 KiB may hold. Whoever speaks meanwhile waits for so many at
 # most: they take about as long as the round trip of one message. Fewer would cost throughput, since what a turn puts
 # out is one write.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 
 import pytest
 from hypothesis import example, given
@@ -219,3 +221,21 @@ def test_a_connection_knows_whose_it_is() -> None:
     assert Connection(1, OBSERVING).is_observer
     assert not Connection(1).is_registered
     assert not Connection(1).is_observer
+
+
+@pytest.mark.parametrize("peer_id", LINEAGES)
+def test_who_left_is_freed_at_once(peer_id: str) -> None:
+    """Not when cycles are looked for: thousands may leave between two of those searches."""
+    roster, leaving = Roster(), session(peer_id)
+    roster.join(leaving)
+    for circle in roster.circles_for(leaving.registered):
+        circle.rows((True, False))
+    leaving.row.exchanged(1)
+    roster.leave(leaving)
+    gone = weakref.ref(leaving.registered)
+    gc.disable()
+    try:
+        del leaving, circle
+        assert gone() is None
+    finally:
+        gc.enable()
