@@ -3,8 +3,8 @@
 Owns the promises (parked, queued, kept, dropped, dead) and the questions to them; each is asked when something is
 heard that could break one. Does not own saying anything (``broker_story``).
 
-A *fence* is any promise heard later in the same life: the spool keeps the order, so what left it before a fence has
-left it for good.
+A *fence* is any promise heard later in the same life, but for dead letters, which may have been told long before they
+are heard: the spool keeps the order, so what left it before a fence has left it for good.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Ledger:
             self._break(f"a letter says that {message_id} died, which nobody dropped")
         else:
             one.is_gone = True
-        self._fence()
+        # No fence: it may have lain in a socket that nobody read, told before what left since.
 
     def account(self) -> None:
         """At the end: whatever was promised and never came has a letter that says so."""
